@@ -2,7 +2,8 @@
 
 The rule is the synchronizer's (:class:`~hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer`). A board samples
 its ports once per clock, so each level of a strobe must last a clock, and the data must be stable while it is
-sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board.
+sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board. A level that
+begins and ends at one time, which only a file can contain, is the shortest of all.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.sim.stimulus.picoseconds import Times
+from hypermon.sim.stimulus.rows import Rows, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 
 __all__ = ["Broken", "broken", "complaint"]
@@ -66,14 +68,15 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     need = _need(clock_hz, aperture_ps)
     rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
                               (("rising", rising), ("falling", falling), ("after", after)))
-    order = np.argsort(stimulus.node, kind="stable")
-    bounds = np.searchsorted(stimulus.node[order], np.arange(stimulus.nodes + 1))
+    rows = merged([stimulus.replaced, Rows(stimulus.time_ps, stimulus.node, stimulus.port)])
+    order = np.argsort(rows.node, kind="stable")
+    bounds = np.searchsorted(rows.node[order], np.arange(stimulus.nodes + 1))
     short, unsteady = _First(), _First()
     for node in range(stimulus.nodes):
         if kept is not None and not kept >> node & 1:
             continue
         mine = order[bounds[node]:bounds[node + 1]]
-        time, port = stimulus.time_ps[mine], stimulus.port[mine].astype(np.int64)
+        time, port = rows.time[mine], rows.port[mine].astype(np.int64)
         before = np.concatenate([np.array([stimulus.initial[node]], np.int64), port[:-1]])
         strobes = (port ^ before) >> port_bits == 1
         edges, up = time[strobes], port[strobes] >> port_bits == 1

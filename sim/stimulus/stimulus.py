@@ -15,7 +15,7 @@ from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.csv_file import read_csv
 from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_ports, parse_setting
-from hypermon.sim.stimulus.rows import Levels, Rows, Track, merged
+from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, merged
 from hypermon.sim.stimulus.run_file import read_run
 from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
@@ -34,6 +34,8 @@ class Stimulus:
     initial : levels at time 0 and before, per node.
     edge, sample : active edge and sample point, per node.
     source : the file, or files, that contain each node's port; empty if there is none.
+    replaced : rows before those above, in the same order, for the same nodes and times: writes that no board can see,
+        because another one follows at the same time.
     """
 
     time_ps: Times
@@ -43,6 +45,7 @@ class Stimulus:
     edge: list[Edge] = field(default_factory=list)
     sample: list[Sample] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
+    replaced: Rows = field(default_factory=Rows.none)
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
@@ -151,12 +154,12 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                         own_edge[mapping.node] = mapping.edge
                     if mapping.sample:
                         own_sample[mapping.node] = mapping.sample
-    rows = merged(parts)
+    rows, replaced = joined(merged(parts))
     chosen_edge = [own_edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
-                    [", ".join(names) for names in source])
+                    [", ".join(names) for names in source], replaced)
 
 
 def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:

@@ -47,7 +47,11 @@ class _Variable:
 class _Port:
     """State of one mapping while the changes are read."""
 
+    #: The bit that is the strobe.
+    strobe: int
     level: int = 0
+    #: Bits that have had a known value.
+    valued: int = 0
     #: Bits that began with an unknown value and have not had another.
     unknown: int = 0
     initial: int = 0
@@ -181,7 +185,7 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     if dump.scale is None:
         raise InputError(path, None, "it has no $timescale")
     targets: dict[str, Targets] = {v.code: [] for v in dump.variables}
-    ports = [_Port() for _ in mappings]
+    ports = [_Port(1 << len(mapping.channels) - 1) for mapping in mappings]
     for port, mapping in zip(ports, mappings, strict=True):
         for i, channel in enumerate(mapping.channels):
             code, place = dump.bit(channel)
@@ -219,11 +223,18 @@ class _Samples:
         for port in self._ports if self._first else self._touched:
             if self._first:
                 port.initial = port.shown = port.level
+                # The strobe's last value is a level. An even number of changes that lead back to it are pulses.
+                excess = len(port.time) % 2
+                del port.time[:excess], port.port[:excess]
+                port.port[-1:] = [port.level] * bool(port.port)
             elif port.level != port.shown:
-                port.time.append(self.now)
-                port.port.append(port.level)
-                port.shown = port.level
+                self._show(port)
         self._touched.clear()
+
+    def _show(self, port: _Port) -> None:
+        port.time.append(self.now)
+        port.port.append(port.level)
+        port.shown = port.level
 
     def move_to(self, time: int) -> None:
         """The next changes are at ``time``. Values before any time are the sample at 0."""
@@ -235,12 +246,18 @@ class _Samples:
     def assign(self, port: _Port, mask: int, digit: str) -> None:
         """Sets bits of a port."""
         if digit in "01":
-            port.level = port.level | mask if digit == "1" else port.level & ~mask
+            level = port.level | mask if digit == "1" else port.level & ~mask
+            toggles = level != port.level and mask == port.strobe and (not self._first or port.valued & mask)
+            port.level = level
+            port.valued |= mask
             if port.unknown & mask:
                 # Its first known value: a level it may have had from the start.
                 port.unknown &= ~mask
                 if not self._first:
                     _relevel(port, mask)
+            elif toggles:
+                # Other changes at one time are joined. A strobe that changes twice would have a pulse less.
+                self._show(port)
         elif self._first:
             port.unknown |= mask
         self._touched.add(port)

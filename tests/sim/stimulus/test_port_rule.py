@@ -3,6 +3,7 @@
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,57 @@ def test_the_first_of_all_nodes(tmp_path: Path) -> None:
     assert complaint(load([early], nodes=4), 250_000_000) is None
     # A port of 8 data bits has its strobe elsewhere.
     assert broken(load([early], nodes=4, port_bits=8), CLOCK_HZ, port_bits=8) == (None, None)
+
+
+SHORT = "a board of 100 MHz may miss or misread items; levels of strobes shorter than 10 ns: {}, the first at node {}"
+
+
+def test_a_strobe_of_no_width(tmp_path: Path) -> None:
+    """The last of several rows at one time counts. A strobe that goes up and down in them is a level of no width."""
+    def said(rows: str, *more: str, **options: Any) -> str | None:
+        files = []
+        for name, text in zip("abc", (rows, *more), strict=False):
+            files.append(tmp_path / f"{name}.csv")
+            files[-1].write_text(f"time_ns,node,port\n{text}")
+        made = load(files, nodes=4, **options)
+        assert len(np.unique(np.stack([made.time_ps, made.node]), axis=1)[0]) == len(made)
+        return complaint(made, CLOCK_HZ)
+
+    line = SHORT.format(1, "2, 2000.000 ns, in {}")
+    assert said("1000,2,5\n2000,2,21\n2000,2,5\n") == line.format(tmp_path / "a.csv")
+    assert said("1000,2,5\n2000,2,21\n2000,1,0\n2000,2,5\n") == line.format(tmp_path / "a.csv")
+    assert said("0,2,5\n1000,2,21\n2000,2,5\n2000,2,21\n") == line.format(tmp_path / "a.csv")
+    # Below a picosecond.
+    assert said("1000,2,5\n1999.9991,2,21\n1999.9999,2,5\n") == line.format(tmp_path / "a.csv")
+    # In two files; the row of the later one counts.
+    assert said("2000,2,5\n", "2000,2,16\n") is None
+    assert said("2000,2,16\n", "2000,2,5\n") == line.format(f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}")
+    # Both edges: two items at one time.
+    assert said("1000,2,21\n2000,2,6\n2000,2,23\n3000,2,4\n", edges=["both"]) == line.format(tmp_path / "a.csv")
+    # Data and strobe in two rows of one time are one write.
+    assert said("1000,2,5\n1000,2,21\n2000,2,22\n2000,2,6\n", edges=["both"]) is None
+
+
+@pytest.mark.parametrize(("changes", "first"), [
+    ("#0 0s b0 d #2000 1s 0s", "2000.000"), ("#0 0s b0 d #2000 1s b101 d 0s #3000 1s", "2000.000"),
+    ("#0 1s b0 d #2000 0s 1s #3000 0s", "2000.000"), ("#0 b0 d $dumpvars 0s $end 1s 0s b111 d #9 b0 d", "0.000"),
+    ("#0 0s b0 d 1s #2000 0s", None), ("#0 0s 1s 0s 1s #2000 0s", "0.000"), ("#0 xs b0 d #2000 1s 0s", None),
+    ("#0 xs b0 d #2000 1s #4000 0s", None), ("#0 0s b0 d #2000 b101 d b0 d #4000 1s", None)])
+def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str | None) -> None:
+    """As in rows. At a dump's first time the last value is the level at the start."""
+    path = tmp_path / "x.vcd"
+    path.write_text(f"$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end {changes}")
+    made = load([path], nodes=1, ports=["0=d[0],d[1],d[2],d[3],s"])
+    assert complaint(made, CLOCK_HZ) == (first and SHORT.format(1, f"0, {first} ns, in {path}"))
+    assert len(np.unique(made.time_ps)) == len(made)
+
+
+def test_a_strobe_of_no_width_below_a_picosecond(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcd"
+    path.write_text("$timescale 1fs $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end "
+                    "#0 0s b0 d #5000100 1s #5000900 0s #9000000000 b1 d #19000000000 1s")
+    made = load([path], nodes=1, ports=["0=d[0],d[1],d[2],d[3],s"])
+    assert complaint(made, CLOCK_HZ) == SHORT.format(1, f"0, 5.001 ns, in {path}")
 
 
 def test_said_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
