@@ -20,11 +20,15 @@ __all__ = ["Broken", "broken", "complaint"]
 
 @dataclass(frozen=True)
 class Broken:
-    """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``."""
+    """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``.
+
+    ``at_once`` : those whose data change exactly at the edge before which they are sampled.
+    """
 
     count: int
     node: int
     time_ps: int
+    at_once: int = 0
 
 
 def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
@@ -32,7 +36,7 @@ def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
     aperture_ps = reading.get("aperture_ps", 0)
     short, unsteady = broken(stimulus, clock_hz, **reading)
     lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
-    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}" for found, what in (
+    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}{_remedy(found)}" for found, what in (
         (short, f"levels of strobes shorter than {lasts}"),
         (unsteady, "strobes whose data change while they are read")) if found is not None]
     return f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}" if parts else None
@@ -41,6 +45,11 @@ def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
 def _place(stimulus: Stimulus, found: Broken) -> str:
     file = stimulus.source[found.node]
     return f"at node {found.node}, {found.time_ps / 1000:.3f} ns" + (f", in {file}" if file else "")
+
+
+def _remedy(found: Broken) -> str:
+    return (f" ({found.at_once:,} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` "
+            "or `strobe,NS` lets one of them change NS nanoseconds later)") if found.at_once else ""
 
 
 def _need(clock_hz: int, aperture_ps: int) -> int:
@@ -63,6 +72,7 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     Returns
     -------
     strobe levels that are too short; active edges whose data changes within the time in which the board may read it.
+    If the data are sampled before the edge, that includes a change exactly at the edge.
     The levels before the first and after the last change last without end.
     """
     need = _need(clock_hz, aperture_ps)
@@ -82,14 +92,22 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
         edges, up = time[strobes], port[strobes] >> port_bits == 1
         short.add(node, edges[:-1][np.diff(edges) < need])
         active = edges[(up & bool(rising >> node & 1)) | (~up & bool(falling >> node & 1))]
-        changes = time[(port ^ before) & (1 << port_bits) - 1 != 0]
+        # Of data that change several times at one time, a board can see the last.
+        last = np.append(time[1:] != time[:-1], True)[:len(time)]
+        data = np.append(stimulus.initial[node], port[last]) & (1 << port_bits) - 1
+        changes = time[last][data[1:] != data[:-1]]
         if after >> node & 1:
             # Read between one and two clocks after the edge.
             least = active + (10**12 // clock_hz - aperture_ps)
             bad = _some_between(changes, least, least + need + aperture_ps)
+            at_once = 0
         else:
-            bad = _some_between(changes, active - need, active)
-        unsteady.add(node, active[bad])
+            at_edge = np.isin(active, changes)
+            if node in stimulus.replayed and aperture_ps == 0:
+                at_edge[:] = False
+            bad = at_edge | _some_between(changes, active - need, active)
+            at_once = int(at_edge.sum())
+        unsteady.add(node, active[bad], at_once)
     return short.found, unsteady.found
 
 
@@ -104,12 +122,12 @@ class _First:
     def __init__(self) -> None:
         self.found: Broken | None = None
 
-    def add(self, node: int, times: Times) -> None:
+    def add(self, node: int, times: Times, at_once: int = 0) -> None:
         """Adds the violations of a node, in order of time."""
         if len(times) == 0:
             return
-        here = Broken(len(times), node, int(times[0]))
+        here = Broken(len(times), node, int(times[0]), at_once)
         if self.found is not None:
             first = min(self.found, here, key=lambda one: one.time_ps)
-            here = Broken(self.found.count + here.count, first.node, first.time_ps)
+            here = Broken(self.found.count + here.count, first.node, first.time_ps, self.found.at_once + at_once)
         self.found = here

