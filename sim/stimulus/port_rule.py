@@ -15,7 +15,7 @@ from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.rows import Rows, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 
-__all__ = ["Broken", "broken", "complaint"]
+__all__ = ["Broken", "broken", "complaints"]
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,31 @@ class Broken:
     at_once: int = 0
 
 
-def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
-    """One line about what the board may miss; None if nothing. Parameters as of :func:`broken`."""
+def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, **reading: Any) -> list[str]:
+    """Lines about what the board may miss, and about first edges that it cannot see; parameters of :func:`broken`."""
     aperture_ps = reading.get("aperture_ps", 0)
-    short, unsteady = broken(stimulus, clock_hz, **reading)
+    short, unsteady = broken(stimulus, clock_hz, kept=kept, **reading)
     lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
     parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}{_remedy(found)}" for found, what in (
         (short, f"levels of strobes shorter than {lasts}"),
         (unsteady, "strobes whose data change while they are read")) if found is not None]
-    return f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}" if parts else None
+    lines = [f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}"] if parts else []
+    unknown = [node for node in sorted(stimulus.unknown) if kept is None or kept >> node & 1]
+    if unknown:
+        files = dict.fromkeys(stimulus.source[node] for node in unknown)
+        lines.append(f"strobes whose first level is unknown: {len(unknown)}, at {_nodes(unknown)}, in "
+                     f"{', '.join(files)}; the first known level counts as the level at the start, so "
+                     "the change to it makes no item")
+    return lines
 
 
 def _place(stimulus: Stimulus, found: Broken) -> str:
     file = stimulus.source[found.node]
     return f"at node {found.node}, {found.time_ps / 1000:.3f} ns" + (f", in {file}" if file else "")
+
+
+def _nodes(nodes: list[int]) -> str:
+    return f"node{'s' * (len(nodes) > 1)} {', '.join(map(str, nodes))}"
 
 
 def _remedy(found: Broken) -> str:

@@ -43,12 +43,14 @@ class Rows:
 class Track:
     """One node's port over a capture: its level at the start, and its changes by time.
 
-    Several changes at one time are kept, in their order.
+    Several changes at one time are kept, in their order. ``unknown``: the file has no level of the strobe at the start;
+    ``initial`` is then its first known level.
     """
 
     initial: int
     time: Times
     port: Levels
+    unknown: bool = False
 
     def rows(self, node: int) -> Rows:
         return Rows(self.time, np.full(len(self.time), node, np.int16), self.port)

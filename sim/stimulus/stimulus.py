@@ -39,6 +39,7 @@ class Stimulus:
         because another one follows at the same time.
     replayed : nodes of recorded runs. If one of these is sampled before the edge, and its data change exactly at the
         edge, the earlier data are the right ones.
+    unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
     """
 
     time_ps: Times
@@ -50,6 +51,7 @@ class Stimulus:
     source: list[str] = field(default_factory=list)
     replaced: Rows = field(default_factory=Rows.none)
     replayed: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
@@ -134,14 +136,17 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     own_sample: dict[int, Sample] = {}
     source: list[list[str]] = [[] for _ in range(nodes)]
     replayed: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
     held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
 
     def take(name: str, node: int, track: Track) -> None:
+        nonlocal unknown
         if node in held:
             raise InputError(name, None, f"node {node} has a port already, in {held[node]}")
         held[node] = name
         source[node].append(name)
         initial[node] = track.initial
+        unknown |= {node} if track.unknown else set()
         parts.append(track.rows(node))
 
     for name in dict.fromkeys(names):
@@ -169,7 +174,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
-                    [", ".join(names) for names in source], replaced, replayed)
+                    [", ".join(names) for names in source], replaced, replayed, unknown)
 
 
 def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:

@@ -1,7 +1,8 @@
 """Stimulus from a value change dump (VCD, IEEE 1364 section 18): scalars, bits of vectors, any timescale.
 
 The levels at the file's first time are levels, not edges. A channel without a value there is 0. ``x`` and ``z`` are not
-levels: the previous level holds, and a channel that begins with them has the level of its first known value.
+levels: the previous level holds, and a channel that begins with them has the level of its first known value. The first
+known level of such a strobe is therefore no edge (:attr:`.Track.unknown`).
 """
 
 import re
@@ -52,7 +53,8 @@ class _Port:
     level: int = 0
     #: Bits that have had a known value.
     valued: int = 0
-    #: Bits that began with an unknown value and have not had another.
+    #: Bits that began with an unknown value, and those that have not had another.
+    began: int = 0
     unknown: int = 0
     initial: int = 0
     shown: int = 0
@@ -194,7 +196,8 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     tracks = []
     for port, mapping in zip(ports, mappings, strict=True):
         time = rounded_up(np.array(port.time, np.int64), dump.scale, 1000)
-        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1))))
+        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1)),
+                            unknown=bool(port.began & port.strobe)))
     return tracks
 
 
@@ -223,6 +226,7 @@ class _Samples:
         for port in self._ports if self._first else self._touched:
             if self._first:
                 port.initial = port.shown = port.level
+                port.began = port.unknown
                 # The strobe's last value is a level. An even number of changes that lead back to it are pulses.
                 excess = len(port.time) % 2
                 del port.time[:excess], port.port[:excess]

@@ -10,10 +10,17 @@ import pytest
 from hypermon.hdl.layout import Geometry
 from hypermon.host import cli, open_run
 from hypermon.sim.stimulus.port_mapping import Edge, Sample
-from hypermon.sim.stimulus.port_rule import Broken, broken, complaint
+from hypermon.sim.stimulus.port_rule import Broken, broken, complaints
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
 CLOCK_HZ, CLOCK_PS = 100_000_000, 10_000
+
+
+def complaint(made: Stimulus, clock_hz: int, **reading: Any) -> str | None:
+    """The only line, if there is one."""
+    lines = complaints(made, clock_hz, **reading)
+    assert len(lines) <= 1
+    return lines[0] if lines else None
 
 
 def stimulus(rows: list[tuple[int, int, int]], nodes: int = 1, edge: Edge = Edge.RISING,
@@ -135,8 +142,8 @@ def test_a_strobe_of_no_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("changes", "first"), [
     ("#0 0s b0 d #2000 1s 0s", "2000.000"), ("#0 0s b101 d #2000 b0 d 1s b101 d 0s #3000 1s", "2000.000"),
     ("#0 1s b0 d #2000 0s 1s #3000 0s", "2000.000"), ("#0 b0 d $dumpvars 0s $end 1s 0s #9 b0 d", "0.000"),
-    ("#0 0s b0 d 1s #2000 0s", None), ("#0 0s 1s 0s 1s #2000 0s", "0.000"), ("#0 xs b0 d #2000 1s 0s", None),
-    ("#0 xs b0 d #2000 1s #4000 0s", None), ("#0 0s b0 d #2000 b101 d b0 d #4000 1s", None)])
+    ("#0 0s b0 d 1s #2000 0s", None), ("#0 0s 1s 0s 1s #2000 0s", "0.000"),
+    ("#0 0s b0 d #2000 b101 d b0 d #4000 1s", None)])
 def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str | None) -> None:
     """As in rows. At a dump's first time the last value is the level at the start."""
     path = tmp_path / "x.vcd"
@@ -144,6 +151,29 @@ def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str
     made = load([path], nodes=1, ports=["0=d[0],d[1],d[2],d[3],s"])
     assert complaint(made, CLOCK_HZ) == (first and SHORT.format(1, f"0, {first} ns, in {path}"))
     assert len(np.unique(made.time_ps)) == len(made)
+
+
+@pytest.mark.parametrize(("changes", "levels"), [
+    ("xs b0 d #1100 1s #1200 0s #1300 1s", [(1_200_000, 0), (1_300_000, 16)]),
+    ("zs b0 d #1100 0s #1200 1s", [(1_200_000, 16)]),
+    ("xs b0 d #1100 zs #1200 1s 0s", [(1_200_000, 0)]), ("xs b0 d", []),
+    ("xs 0s b0 d #1200 1s", None), ("b0 d #1200 1s", None), ("0s b0 d #1200 xs #1300 1s", None),
+    ("0s bx d #1200 1s", None)])
+def test_a_strobe_that_begins_unknown(tmp_path: Path, changes: str, levels: list[tuple[int, int]] | None) -> None:
+    """Its first known level is no edge, and that is said."""
+    path, other = tmp_path / "x.vcd", tmp_path / "y.vcd"
+    for file, text in ((path, changes), (other, "0s b0 d #1000 1s")):
+        file.write_text("$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end #0 "
+                        + text)
+    made = load([path, other], nodes=3, ports=[f"{file}#{node}=d[0],d[1],d[2],d[3],s"
+                                               for file, node in ((path, 2), (other, 1))])
+    mine = made.node == 2
+    if levels is not None:
+        assert list(zip(made.time_ps[mine].tolist(), made.port[mine].tolist(), strict=True)) == levels
+    lines = complaints(made, CLOCK_HZ)
+    assert lines == ([f"strobes whose first level is unknown: 1, at node 2, in {path}; the first known level counts "
+                      "as the level at the start, so the change to it makes no item"] if levels is not None else [])
+    assert complaints(made, CLOCK_HZ, kept=0b011) == []
 
 
 def test_a_strobe_of_no_width_below_a_picosecond(tmp_path: Path) -> None:
