@@ -14,7 +14,7 @@ from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 
-__all__ = ["Edge", "Mapping", "Part", "Sample", "parse_delays", "parse_ports", "parse_setting"]
+__all__ = ["Edge", "Mapping", "Part", "Sample", "option_text", "parse_delays", "parse_ports", "parse_setting"]
 
 
 E = TypeVar("E", bound=enum.Enum)
@@ -58,8 +58,15 @@ class Mapping:
     sample: Sample | None
 
 
+def option_text(channel: str) -> str:
+    """A channel's name as it is written in ``--port``."""
+    return channel.replace(",", "\\,")
+
+
 def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
-    """Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
+    r"""Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
+
+    A comma in a name is written ``\,``.
 
     Parameters
     ----------
@@ -106,7 +113,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     node = whole(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
-    words = [word.strip() for word in names.split(",")]
+    words = [word.strip(" \t").replace("\\,", ",") for word in re.split(r"(?<!\\),", names)]
     count = port_bits + 1
     if len(words) < count or not all(words):
         raise wrong(f"{'five' if count == 5 else 'nine'} channel names expected: {data},STROBE")

@@ -46,7 +46,7 @@ def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, **
         lines.append(f"strobes whose first level is unknown: {len(unknown)}, at {_nodes(unknown)}, in "
                      f"{', '.join(files)}; the first known level counts as the level at the start, so "
                      "the change to it makes no item")
-    return lines
+    return [*stimulus.notes, *lines]
 
 
 def _place(stimulus: Stimulus, found: Broken) -> str:

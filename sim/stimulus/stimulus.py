@@ -40,6 +40,7 @@ class Stimulus:
     replayed : nodes of recorded runs. If one of these is sampled before the edge, and its data change exactly at the
         edge, the earlier data are the right ones.
     unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
+    notes : other lines about how the files were read.
     """
 
     time_ps: Times
@@ -52,6 +53,7 @@ class Stimulus:
     replaced: Rows = field(default_factory=Rows.none)
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
@@ -137,6 +139,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     source: list[list[str]] = [[] for _ in range(nodes)]
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
+    latin: set[str] = set()
     held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
 
     def take(name: str, node: int, track: Track) -> None:
@@ -147,6 +150,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
         source[node].append(name)
         initial[node] = track.initial
         unknown |= {node} if track.unknown else set()
+        latin.update([name] if track.latin else [])
         parts.append(track.rows(node))
 
     for name in dict.fromkeys(names):
@@ -174,7 +178,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
-                    [", ".join(names) for names in source], replaced, replayed, unknown)
+                    [", ".join(names) for names in source], replaced, replayed, unknown,
+                    [f"{name}: names that are not UTF-8 were read as Latin-1" for name in sorted(latin)])
 
 
 def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:
