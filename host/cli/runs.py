@@ -49,12 +49,11 @@ def _selects(command: Command) -> Command:
 
 
 def warn_of_ports(device: Device, settings: Settings) -> None:
-    """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
+    """Lines on stderr about a stimulus that the board that plays it may not see as it is meant."""
     if device.link.played is not None:
-        line = device.link.played.complaint(
-            device.identity.clock_hz, port_bits=device.identity.data_bits, rising=settings.rising,
-            falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
-        if line is not None:
+        for line in device.link.played.complaints(
+                device.identity.clock_hz, port_bits=device.identity.data_bits, rising=settings.rising,
+                falling=settings.falling, after=settings.after, kept=settings.nodes_kept):
             click.echo(f"hypermon: {line}", err=True)
 
 

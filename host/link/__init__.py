@@ -57,9 +57,9 @@ class Played(Protocol):
     @property
     def end_ps(self) -> int | None: ...
 
-    def complaint(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None, after: int | None,
-                  kept: int | None) -> str | None:
-        """One line about writes that are too short for the board; None if nothing is wrong.
+    def complaints(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None,
+                   after: int | None, kept: int | None) -> list[str]:
+        """Lines about writes that the board may not see as they are meant; none if nothing is wrong.
 
         Parameters
         ----------

@@ -1,18 +1,20 @@
 """How a node's port is read: active edge and sample point, and the channels of its five bits.
 
-Only this module parses the texts of ``--port``, ``--edge`` and ``--sample``.
+Only this module parses the texts of ``--port``, ``--edge``, ``--sample`` and ``--delay``.
 """
 
 import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import TypeVar
 
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
+from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 
-__all__ = ["Edge", "Mapping", "Sample", "parse_ports", "parse_setting"]
+__all__ = ["Edge", "Mapping", "Part", "Sample", "option_text", "parse_delays", "parse_ports", "parse_setting"]
 
 
 E = TypeVar("E", bound=enum.Enum)
@@ -33,6 +35,13 @@ class Sample(enum.Enum):
     AFTER = "after"
 
 
+class Part(enum.Enum):
+    """The part of a port that is delayed."""
+
+    DATA = "data"
+    STROBE = "strobe"
+
+
 @dataclass(frozen=True)
 class Mapping:
     """Channels of one input file that are one node's port.
@@ -49,8 +58,15 @@ class Mapping:
     sample: Sample | None
 
 
+def option_text(channel: str) -> str:
+    """A channel's name as it is written in ``--port``."""
+    return channel.replace(",", "\\,")
+
+
 def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
-    """Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
+    r"""Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
+
+    A comma in a name is written ``\,``.
 
     Parameters
     ----------
@@ -97,7 +113,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     node = whole(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
-    words = [word.strip() for word in names.split(",")]
+    words = [word.strip(" \t").replace("\\,", ",") for word in re.split(r"(?<!\\),", names)]
     count = port_bits + 1
     if len(words) < count or not all(words):
         raise wrong(f"{'five' if count == 5 else 'nine'} channel names expected: {data},STROBE")
@@ -142,3 +158,35 @@ def parse_setting(option: str, texts: Sequence[str], kind: type[E],
         else:
             single[whole(number)] = value
     return common, single
+
+
+def parse_delays(texts: Sequence[str], nodes: int) -> dict[int, dict[Part, int]]:
+    """Parses ``[NODE=]data|strobe,NS``; a later option for the same node and part overrides an earlier one.
+
+    Returns
+    -------
+    per node that has a delay, the picoseconds of its parts, rounded up.
+
+    Raises
+    ------
+    InputError
+        that names the option.
+    """
+    delays: dict[int, dict[Part, int]] = {}
+    for text in texts:
+        number, equals, words = text.rpartition("=")
+        part, _, nanoseconds = words.partition(",")
+        if equals and (not re.fullmatch(r"[0-9]+", number) or whole(number) >= nodes):
+            raise InputError(f"--delay {text}", None, f"node {number} is not in 0..{nodes - 1}")
+        try:
+            delay = Decimal(nanoseconds)
+            if not 0 <= delay < Decimal(LIMIT_PS) / 1000:
+                raise ValueError
+            picoseconds = int((1000 * delay).to_integral_value(ROUND_CEILING))
+            delayed = Part(part)
+        except (ValueError, InvalidOperation):
+            raise InputError(f"--delay {text}", None, "not [NODE=]data,NS or [NODE=]strobe,NS, with a time in "
+                                                      "nanoseconds that is not negative") from None
+        for node in [whole(number)] if equals else range(nodes):
+            delays.setdefault(node, {})[delayed] = picoseconds
+    return delays

@@ -2,7 +2,8 @@
 
 The rule is the synchronizer's (:class:`~hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer`). A board samples
 its ports once per clock, so each level of a strobe must last a clock, and the data must be stable while it is
-sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board.
+sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board. A level that
+begins and ends at one time, which only a file can contain, is the shortest of all.
 """
 
 from dataclasses import dataclass
@@ -11,34 +12,55 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.sim.stimulus.picoseconds import Times
+from hypermon.sim.stimulus.rows import Rows, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 
-__all__ = ["Broken", "broken", "complaint"]
+__all__ = ["Broken", "broken", "complaints"]
 
 
 @dataclass(frozen=True)
 class Broken:
-    """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``."""
+    """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``.
+
+    ``at_once`` : those whose data change exactly at the edge before which they are sampled.
+    """
 
     count: int
     node: int
     time_ps: int
+    at_once: int = 0
 
 
-def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
-    """One line about what the board may miss; None if nothing. Parameters as of :func:`broken`."""
+def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, **reading: Any) -> list[str]:
+    """Lines about what the board may miss, and about first edges that it cannot see; parameters of :func:`broken`."""
     aperture_ps = reading.get("aperture_ps", 0)
-    short, unsteady = broken(stimulus, clock_hz, **reading)
+    short, unsteady = broken(stimulus, clock_hz, kept=kept, **reading)
     lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
-    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}" for found, what in (
+    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}{_remedy(found)}" for found, what in (
         (short, f"levels of strobes shorter than {lasts}"),
         (unsteady, "strobes whose data change while they are read")) if found is not None]
-    return f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}" if parts else None
+    lines = [f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}"] if parts else []
+    unknown = [node for node in sorted(stimulus.unknown) if kept is None or kept >> node & 1]
+    if unknown:
+        files = dict.fromkeys(stimulus.source[node] for node in unknown)
+        lines.append(f"strobes whose first level is unknown: {len(unknown)}, at {_nodes(unknown)}, in "
+                     f"{', '.join(files)}; the first known level counts as the level at the start, so "
+                     "the change to it makes no item")
+    return [*stimulus.notes, *lines]
 
 
 def _place(stimulus: Stimulus, found: Broken) -> str:
     file = stimulus.source[found.node]
     return f"at node {found.node}, {found.time_ps / 1000:.3f} ns" + (f", in {file}" if file else "")
+
+
+def _nodes(nodes: list[int]) -> str:
+    return f"node{'s' * (len(nodes) > 1)} {', '.join(map(str, nodes))}"
+
+
+def _remedy(found: Broken) -> str:
+    return (f" ({found.at_once:,} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` "
+            "or `strobe,NS` lets one of them change NS nanoseconds later)") if found.at_once else ""
 
 
 def _need(clock_hz: int, aperture_ps: int) -> int:
@@ -61,32 +83,42 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     Returns
     -------
     strobe levels that are too short; active edges whose data changes within the time in which the board may read it.
+    If the data are sampled before the edge, that includes a change exactly at the edge.
     The levels before the first and after the last change last without end.
     """
     need = _need(clock_hz, aperture_ps)
     rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
                               (("rising", rising), ("falling", falling), ("after", after)))
-    order = np.argsort(stimulus.node, kind="stable")
-    bounds = np.searchsorted(stimulus.node[order], np.arange(stimulus.nodes + 1))
+    rows = merged([stimulus.replaced, Rows(stimulus.time_ps, stimulus.node, stimulus.port)])
+    order = np.argsort(rows.node, kind="stable")
+    bounds = np.searchsorted(rows.node[order], np.arange(stimulus.nodes + 1))
     short, unsteady = _First(), _First()
     for node in range(stimulus.nodes):
         if kept is not None and not kept >> node & 1:
             continue
         mine = order[bounds[node]:bounds[node + 1]]
-        time, port = stimulus.time_ps[mine], stimulus.port[mine].astype(np.int64)
+        time, port = rows.time[mine], rows.port[mine].astype(np.int64)
         before = np.concatenate([np.array([stimulus.initial[node]], np.int64), port[:-1]])
         strobes = (port ^ before) >> port_bits == 1
         edges, up = time[strobes], port[strobes] >> port_bits == 1
         short.add(node, edges[:-1][np.diff(edges) < need])
         active = edges[(up & bool(rising >> node & 1)) | (~up & bool(falling >> node & 1))]
-        changes = time[(port ^ before) & (1 << port_bits) - 1 != 0]
+        # Of data that change several times at one time, a board can see the last.
+        last = np.append(time[1:] != time[:-1], True)[:len(time)]
+        data = np.append(stimulus.initial[node], port[last]) & (1 << port_bits) - 1
+        changes = time[last][data[1:] != data[:-1]]
         if after >> node & 1:
             # Read between one and two clocks after the edge.
             least = active + (10**12 // clock_hz - aperture_ps)
             bad = _some_between(changes, least, least + need + aperture_ps)
+            at_once = 0
         else:
-            bad = _some_between(changes, active - need, active)
-        unsteady.add(node, active[bad])
+            at_edge = np.isin(active, changes)
+            if node in stimulus.replayed and aperture_ps == 0:
+                at_edge[:] = False
+            bad = at_edge | _some_between(changes, active - need, active)
+            at_once = int(at_edge.sum())
+        unsteady.add(node, active[bad], at_once)
     return short.found, unsteady.found
 
 
@@ -101,12 +133,12 @@ class _First:
     def __init__(self) -> None:
         self.found: Broken | None = None
 
-    def add(self, node: int, times: Times) -> None:
+    def add(self, node: int, times: Times, at_once: int = 0) -> None:
         """Adds the violations of a node, in order of time."""
         if len(times) == 0:
             return
-        here = Broken(len(times), node, int(times[0]))
+        here = Broken(len(times), node, int(times[0]), at_once)
         if self.found is not None:
             first = min(self.found, here, key=lambda one: one.time_ps)
-            here = Broken(self.found.count + here.count, first.node, first.time_ps)
+            here = Broken(self.found.count + here.count, first.node, first.time_ps, self.found.at_once + at_once)
         self.found = here

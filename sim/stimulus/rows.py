@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.sim.stimulus.picoseconds import Times
 
-__all__ = ["Levels", "Rows", "Track", "level_type", "merged"]
+__all__ = ["Levels", "Rows", "Track", "joined", "level_type", "merged"]
 
 #: Values of a port: 8 bits hold those of 4 data bits and a strobe, 16 those of 8 and a strobe.
 Levels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
@@ -33,30 +34,43 @@ class Rows:
     def __len__(self) -> int:
         return len(self.time)
 
+    def chosen(self, which: npt.NDArray[Any]) -> "Rows":
+        """The rows of these numbers, or those that a mask selects."""
+        return Rows(self.time[which], self.node[which], self.port[which])
+
 
 @dataclass(frozen=True)
 class Track:
-    """One node's port over a capture: its level at the start, and its changes by time."""
+    """One node's port over a capture: its level at the start, and its changes by time.
+
+    Several changes at one time are kept, in their order. ``unknown``: the file has no level of the strobe at the start;
+    ``initial`` is then its first known level. ``latin``: names in the file were read as Latin-1.
+    """
 
     initial: int
     time: Times
     port: Levels
+    unknown: bool = False
+    latin: bool = False
 
     def rows(self, node: int) -> Rows:
         return Rows(self.time, np.full(len(self.time), node, np.int16), self.port)
 
 
 def merged(parts: Sequence[Rows]) -> Rows:
-    """All rows by time, then node. If one node has several at the same time the last is kept, in the order of ``parts``
-    and of their rows.
-    """
+    """All rows by time, then node. Rows of one node at one time are in the order of ``parts`` and of their rows."""
     time = np.concatenate([np.empty(0, np.int64), *(p.time for p in parts)])
     node = np.concatenate([np.empty(0, np.int16), *(p.node for p in parts)])
     port = np.concatenate([np.empty(0, np.uint8), *(p.port for p in parts)])
     if (time[1:] > time[:-1]).all():
         return Rows(time, node, port)
-    order = np.lexsort((node, time))  # stable
-    time, node, port = time[order], node[order], port[order]
-    last = np.ones(len(time), bool)
-    last[:-1] = (time[1:] != time[:-1]) | (node[1:] != node[:-1])
-    return Rows(time[last], node[last], port[last])
+    return Rows(time, node, port).chosen(np.lexsort((node, time)))  # stable
+
+
+def joined(rows: Rows) -> tuple[Rows, Rows]:
+    """Splits rows in the order of :func:`merged`: the last row of each node at each time, which is what a board can
+    see, and the other rows, which that one replaces.
+    """
+    last = np.ones(len(rows), bool)
+    last[:-1] = (rows.time[1:] != rows.time[:-1]) | (rows.node[1:] != rows.node[:-1])
+    return (rows, Rows.none()) if last.all() else (rows.chosen(last), rows.chosen(~last))

@@ -12,6 +12,8 @@ __all__ = ["read_run", "replayed"]
 
 #: Clocks between two writes that a port needs to read both with certainty, in any phase of the board.
 _HOLD = 2
+#: Picoseconds, in addition to a clock, in which the data has to be stable before the strobe changes.
+_SETTLE_PS = 1000
 
 
 def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[int, tuple[Track, Edge, Sample]]:
@@ -80,8 +82,9 @@ def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.ui
         else:
             high = (np.arange(len(at)) % 2 == 0).astype(kind) * strobe
             first, second, edge = value | (high ^ strobe), value | high, Edge.BOTH
-            # Data is a whole gap ahead; at one nibble per clock it changes with the previous strobe.
-            before = at - np.minimum(gap, lead)
+            # At one nibble per clock the data changes with the previous strobe, otherwise between the two.
+            hold = -(-10**12 // clock_hz) + _SETTLE_PS
+            before = at - np.where(gap > hold, np.minimum((gap + hold) // 2, lead), gap)
         times = np.stack([before, at], axis=1).reshape(-1)
         ports = np.stack([first, second], axis=1).reshape(-1)
         # Writes before time 0 determine the level at the start.

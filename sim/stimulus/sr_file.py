@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.picoseconds import Times, rounded_up
-from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.port_mapping import Mapping, option_text
 from hypermon.sim.stimulus.rows import Levels, Track, level_type
 
 __all__ = ["channels_of_sr", "read_sr"]
@@ -77,8 +77,8 @@ class _Session:
     def bit(self, channel: str) -> int:
         """Position of a channel in a sample."""
         if channel not in self.channels:
-            raise InputError(self.path, None,
-                             f"unknown channel {channel}; there are {', '.join(self.channels) or 'none'}")
+            names = ", ".join(map(option_text, self.channels)) or "none"
+            raise InputError(self.path, None, f"unknown channel {option_text(channel)}; there are {names}")
         bit = self.channels[channel]
         if bit is None:
             raise InputError(self.path, None, f"two channels are called {channel}")
@@ -133,7 +133,7 @@ def channels_of_sr(path: str) -> list[str]:
     """Names of the channels; errors as :func:`read_sr`."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return list(_Session(path, archive).channels)
+            return list(map(option_text, _Session(path, archive).channels))
     except OSError as error:
         raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
     except zipfile.BadZipFile as error:

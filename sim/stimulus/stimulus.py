@@ -14,8 +14,9 @@ import numpy.typing as npt
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.csv_file import read_csv
 from hypermon.sim.stimulus.picoseconds import Times
-from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_ports, parse_setting
-from hypermon.sim.stimulus.rows import Levels, Rows, Track, merged
+from hypermon.sim.stimulus.port_delay import delayed
+from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_delays, parse_ports, parse_setting
+from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, merged
 from hypermon.sim.stimulus.run_file import read_run
 from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
@@ -34,6 +35,12 @@ class Stimulus:
     initial : levels at time 0 and before, per node.
     edge, sample : active edge and sample point, per node.
     source : the file, or files, that contain each node's port; empty if there is none.
+    replaced : rows before those above, in the same order, for the same nodes and times: writes that no board can see,
+        because another one follows at the same time.
+    replayed : nodes of recorded runs. If one of these is sampled before the edge, and its data change exactly at the
+        edge, the earlier data are the right ones.
+    unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
+    notes : other lines about how the files were read.
     """
 
     time_ps: Times
@@ -43,6 +50,10 @@ class Stimulus:
     edge: list[Edge] = field(default_factory=list)
     sample: list[Sample] = field(default_factory=list)
     source: list[str] = field(default_factory=list)
+    replaced: Rows = field(default_factory=Rows.none)
+    replayed: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
@@ -90,8 +101,8 @@ def _default_sample(edge: Edge) -> Sample:
 
 
 def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequence[str] = (),
-         edges: Sequence[str] = (), samples: Sequence[str] = (), clock_hz: int = 100_000_000,
-         port_bits: int = 4) -> Stimulus:
+         edges: Sequence[str] = (), samples: Sequence[str] = (), delays: Sequence[str] = (),
+         clock_hz: int = 100_000_000, port_bits: int = 4) -> Stimulus:
     """Reads and merges stimulus files.
 
     Parameters
@@ -103,6 +114,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
         dumps.
     edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other nodes, and for mapped ones
         whose mapping does not state it.
+    delays : ``[NODE=]data|strobe,NS``, by which the data or the strobes of all nodes, or of one, change later than in
+        the files.
     clock_hz : clock of the board that is to capture it; recorded runs are played at its pace.
     port_bits : data bits of its ports, 4 or 8.
 
@@ -116,6 +129,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     with_channels = list(dict.fromkeys(name for name in names if kinds[name] in ("sr", "vcd")))
     mappings = parse_ports(ports, with_channels, nodes, port_bits)
     common_edge, edge = parse_setting("--edge", edges, Edge, nodes)
+    later = parse_delays(delays, nodes)
     common_sample, sample = parse_setting("--sample", samples, Sample, nodes)
 
     parts: list[Rows] = []
@@ -123,14 +137,20 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     own_edge: dict[int, Edge] = {}
     own_sample: dict[int, Sample] = {}
     source: list[list[str]] = [[] for _ in range(nodes)]
+    replayed: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
+    latin: set[str] = set()
     held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
 
     def take(name: str, node: int, track: Track) -> None:
+        nonlocal unknown
         if node in held:
             raise InputError(name, None, f"node {node} has a port already, in {held[node]}")
         held[node] = name
         source[node].append(name)
         initial[node] = track.initial
+        unknown |= {node} if track.unknown else set()
+        latin.update([name] if track.latin else [])
         parts.append(track.rows(node))
 
     for name in dict.fromkeys(names):
@@ -140,7 +160,9 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                 for node in np.unique(parts[-1].node).tolist():
                     source[node].append(name)
             case "run":
-                for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz, port_bits).items():
+                run = read_run(name, nodes, clock_hz, port_bits)
+                replayed |= run.keys()
+                for node, (track, node_edge, node_sample) in run.items():
                     take(name, node, track)
                     own_edge[node], own_sample[node] = node_edge, node_sample
             case kind:
@@ -151,12 +173,13 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                         own_edge[mapping.node] = mapping.edge
                     if mapping.sample:
                         own_sample[mapping.node] = mapping.sample
-    rows = merged(parts)
+    rows, replaced = joined(delayed(merged(parts), initial, port_bits, later) if later else merged(parts))
     chosen_edge = [own_edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
-                    [", ".join(names) for names in source])
+                    [", ".join(names) for names in source], replaced, replayed, unknown,
+                    [f"{name}: names that are not UTF-8 were read as Latin-1" for name in sorted(latin)])
 
 
 def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:

@@ -1,7 +1,9 @@
 """Stimulus from a value change dump (VCD, IEEE 1364 section 18): scalars, bits of vectors, any timescale.
 
-The levels at the file's first time are levels, not edges. A channel without a value there is 0. ``x`` and ``z`` are not
-levels: the previous level holds, and a channel that begins with them has the level of its first known value.
+The levels at the file's first time are levels, not edges. A channel without a value there is 0. Of the nine values of
+VHDL, ``L`` and ``H`` are the levels 0 and 1. All other values, such as ``x``, ``z`` and ``U``, are not levels: the
+previous level holds, and a channel that begins with them has the level of its first known value. The first known level
+of such a strobe is therefore no edge (:attr:`.Track.unknown`).
 """
 
 import re
@@ -12,7 +14,7 @@ import numpy as np
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS, rounded_up
-from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.port_mapping import Mapping, option_text
 from hypermon.sim.stimulus.rows import Track, level_type
 
 __all__ = ["channels_of_vcd", "read_vcd"]
@@ -21,7 +23,11 @@ __all__ = ["channels_of_vcd", "read_vcd"]
 _UNITS = {"s": 10**15, "ms": 10**12, "us": 10**9, "ns": 10**6, "ps": 10**3, "fs": 1}
 #: Types of variables that are not bits.
 _NOT_BITS = ("real", "realtime", "string", "event")
-_DIGITS = frozenset("01xXzZ")
+#: Values of a bit: those of Verilog, and the nine of VHDL.
+_DIGITS = frozenset("01xXzZuUwWlLhH-")
+#: The weak levels of VHDL.
+_WEAK = str.maketrans("lLhH", "0011")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Token = tuple[int, str]
 
@@ -47,8 +53,13 @@ class _Variable:
 class _Port:
     """State of one mapping while the changes are read."""
 
+    #: The bit that is the strobe.
+    strobe: int
     level: int = 0
-    #: Bits that began with an unknown value and have not had another.
+    #: Bits that have had a known value.
+    valued: int = 0
+    #: Bits that began with an unknown value, and those that have not had another.
+    began: int = 0
     unknown: int = 0
     initial: int = 0
     shown: int = 0
@@ -64,6 +75,8 @@ class _Dump:
         self.line = 1
         self.scale: int | None = None
         self.variables: list[_Variable] = []
+        #: Some name is not UTF-8.
+        self.latin = False
 
     def wrong(self, line: int | None, reason: str) -> InputError:
         return InputError(self.path, line, reason)
@@ -84,7 +97,7 @@ class _Dump:
             if token == "$enddefinitions":
                 return
             if token == "$scope":
-                scope.append(words[-1] if words else "")
+                scope.append(self._name(words[1:]))
             elif token == "$upscope":
                 if scope:
                     scope.pop()
@@ -104,43 +117,70 @@ class _Dump:
         if len(words) < 4 or not re.fullmatch(r"[0-9]+", words[1]):
             raise self.wrong(line, "$var needs type, size, code and name")
         kind, size, code = words[0], whole(words[1]), words[2]
-        name = "".join(words[3:]).removeprefix("\\")
+        name = re.sub(r" (?=\[[^ ]*$)", "", self._name(words[3:]).removeprefix("\\"))
         left, right = size - 1, 0
         if match := re.fullmatch(r"(.+)\[(-?[0-9]+):(-?[0-9]+)\]", name):
             name, left, right = match[1], whole(match[2]), whole(match[3])
         return _Variable(code, size, left, right, ".".join([*scope, name]), kind)
 
+    def _name(self, words: list[str]) -> str:
+        """The name that consists of these words: UTF-8, else Latin-1."""
+        name = " ".join(words)
+        try:
+            return name.encode("latin-1").decode()
+        except UnicodeDecodeError:
+            self.latin = True
+            return name
+
     def bit(self, channel: str) -> tuple[str, int]:
-        """Code and position of the one bit that a channel's name refers to: a variable's name or the end of its path,
-        with ``[N]`` for a bit of a vector.
+        """Code and position of the one bit that a channel's name refers to: a variable's full name or, if there is no
+        such variable, the end of its path, with ``[N]`` for a bit of a vector. ``@N`` selects the Nth of several, in
+        the order of the file.
         """
-        found: dict[tuple[str, int], str] = {}
-        wide: _Variable | None = None
+        found, wide = self._found(channel)
+        if not found and wide is None and (match := re.fullmatch(r"(.+)@([0-9]+)", channel)):
+            several = list(self._found(match[1])[0])
+            if 1 <= whole(match[2]) <= len(several):
+                return several[whole(match[2]) - 1]
+        if len(found) == 1:
+            return next(iter(found))
+        name = option_text(channel)
+        if found:
+            names = sorted(map(option_text, set(found.values())))
+            if len(names) == 1:
+                names = [f"{name}@{number}" for number in range(1, len(found) + 1)]
+            raise self.wrong(None, f"channel {name} may be {' or '.join(names)}")
+        if wide is not None:
+            raise self.wrong(None, f"channel {name} has {wide.size} bits: name one, such as {name}[{wide.right}]")
+        raise self.wrong(None, f"unknown channel {name}; there are {', '.join(self.names()) or 'none'}")
+
+    def _found(self, channel: str) -> tuple[dict[tuple[str, int], str], _Variable | None]:
+        """The bits that a name may refer to, by code and position, with their variables' names; a vector of that name.
+        """
         match = re.fullmatch(r"(.+)\[(-?[0-9]+)\]", channel)
+        # Whether the full name was given, the variable, and the position of the bit; None: none was given.
+        found: list[tuple[bool, _Variable, int | None]] = []
         for variable in self.variables:
             if variable.kind in _NOT_BITS:
                 continue
             if _ends(variable.name, channel):
-                if variable.size == 1:
-                    found[variable.code, 0] = variable.name
-                else:
-                    wide = variable
+                found.append((variable.name == channel, variable, 0 if variable.size == 1 else None))
             elif match and _ends(variable.name, match[1]):
                 place = variable.place(whole(match[2]))
                 if place is not None:
-                    found[variable.code, place] = variable.name
-        if len(found) > 1:
-            raise self.wrong(None, f"channel {channel} may be {' or '.join(sorted(found.values()))}")
-        if not found and wide is not None:
-            raise self.wrong(None, f"channel {channel} has {wide.size} bits: name one, "
-                                   f"such as {channel}[{wide.right}]")
-        if not found:
-            raise self.wrong(None, f"unknown channel {channel}; there are {', '.join(self.names()) or 'none'}")
-        return next(iter(found))
+                    found.append((variable.name == match[1], variable, place))
+        bits: dict[tuple[str, int], str] = {}
+        wide = None
+        for _, variable, position in [one for one in found if one[0]] or found:
+            if position is None:
+                wide = variable
+            else:
+                bits.setdefault((variable.code, position), variable.name)
+        return bits, wide
 
     def names(self) -> list[str]:
         """Names of the bits and vectors, as they may be mapped."""
-        return [v.name if v.size == 1 else f"{v.name}[{v.left}:{v.right}]"
+        return [option_text(v.name if v.size == 1 else f"{v.name}[{v.left}:{v.right}]")
                 for v in self.variables if v.kind not in _NOT_BITS]
 
 
@@ -149,14 +189,20 @@ def _ends(name: str, channel: str) -> bool:
 
 
 def _tokens(path: str) -> Iterator[Token]:
-    """Words of the file with their line numbers."""
+    """Words of the file with their line numbers, as Latin-1."""
     try:
-        with open(path, encoding="latin-1") as lines:
+        with open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
-                for word in line.split():
+                text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+                # Some bytes of UTF-8 would be blanks in Latin-1.
+                for word in text.decode("ascii").split() if text.isascii() else _words(text):
                     yield number, word
     except OSError as error:
         raise InputError(path, None, f"cannot be read: {error.strerror}") from None
+
+
+def _words(line: bytes) -> list[str]:
+    return [word.decode("latin-1") for word in line.split()]
 
 
 def channels_of_vcd(path: str) -> list[str]:
@@ -181,7 +227,7 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     if dump.scale is None:
         raise InputError(path, None, "it has no $timescale")
     targets: dict[str, Targets] = {v.code: [] for v in dump.variables}
-    ports = [_Port() for _ in mappings]
+    ports = [_Port(1 << len(mapping.channels) - 1) for mapping in mappings]
     for port, mapping in zip(ports, mappings, strict=True):
         for i, channel in enumerate(mapping.channels):
             code, place = dump.bit(channel)
@@ -190,7 +236,8 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     tracks = []
     for port, mapping in zip(ports, mappings, strict=True):
         time = rounded_up(np.array(port.time, np.int64), dump.scale, 1000)
-        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1))))
+        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1)),
+                            unknown=bool(port.began & port.strobe), latin=dump.latin))
     return tracks
 
 
@@ -219,11 +266,19 @@ class _Samples:
         for port in self._ports if self._first else self._touched:
             if self._first:
                 port.initial = port.shown = port.level
+                port.began = port.unknown
+                # The strobe's last value is a level. An even number of changes that lead back to it are pulses.
+                excess = len(port.time) % 2
+                del port.time[:excess], port.port[:excess]
+                port.port[-1:] = [port.level] * bool(port.port)
             elif port.level != port.shown:
-                port.time.append(self.now)
-                port.port.append(port.level)
-                port.shown = port.level
+                self._show(port)
         self._touched.clear()
+
+    def _show(self, port: _Port) -> None:
+        port.time.append(self.now)
+        port.port.append(port.level)
+        port.shown = port.level
 
     def move_to(self, time: int) -> None:
         """The next changes are at ``time``. Values before any time are the sample at 0."""
@@ -235,12 +290,18 @@ class _Samples:
     def assign(self, port: _Port, mask: int, digit: str) -> None:
         """Sets bits of a port."""
         if digit in "01":
-            port.level = port.level | mask if digit == "1" else port.level & ~mask
+            level = port.level | mask if digit == "1" else port.level & ~mask
+            toggles = level != port.level and mask == port.strobe and (not self._first or port.valued & mask)
+            port.level = level
+            port.valued |= mask
             if port.unknown & mask:
                 # Its first known value: a level it may have had from the start.
                 port.unknown &= ~mask
                 if not self._first:
                     _relevel(port, mask)
+            elif toggles:
+                # Other changes at one time are joined. A strobe that changes twice would have a pulse less.
+                self._show(port)
         elif self._first:
             port.unknown |= mask
         self._touched.add(port)
@@ -266,14 +327,18 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], 
     for line, token in tokens:
         head = token[0]
         if head in _DIGITS:
-            samples.value(_target(dump, targets, line, token[1:]), head)
+            # Some programs write a blank between value and code.
+            code = token[1:] or next(tokens, (line, ""))[1]
+            samples.value(_target(dump, targets, line, code), head.translate(_WEAK))
         elif head == "#":
             samples.move_to(_time(dump, line, token[1:], samples.now, latest))
         elif head in "bB":
             concerned = _target(dump, targets, line, next(tokens, (line, ""))[1])
-            if not token[1:] or not _DIGITS.issuperset(token[1:]):
+            # PyMTL writes a second "0b".
+            digits = token[1:].removeprefix("0b")
+            if not digits or not _DIGITS.issuperset(digits):
                 raise dump.wrong(line, f"not a value: {token!r}")
-            samples.vector(concerned, token[1:])
+            samples.vector(concerned, digits.translate(_WEAK))
         elif head in "rRsS":
             _target(dump, targets, line, next(tokens, (line, ""))[1])
         elif token in ("$comment", "$vcdclose"):

@@ -24,7 +24,7 @@ from hypermon.hdl.layout import (
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
-from hypermon.sim.stimulus.port_rule import complaint
+from hypermon.sim.stimulus.port_rule import complaints
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
 from hypermon.sim.virtual.verilated import VerilatedBoard, declares
@@ -121,11 +121,11 @@ class PlayedStimulus:
     def end_ps(self) -> int | None:
         return int(self._stimulus.time_ps[-1]) if len(self._stimulus) else None
 
-    def complaint(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None, after: int | None,
-                  kept: int | None) -> str | None:
-        return complaint(self._stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
-                         falling=falling, after=after,
-                         kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
+    def complaints(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None,
+                   after: int | None, kept: int | None) -> list[str]:
+        return complaints(self._stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
+                          falling=falling, after=after,
+                          kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
 
 
 class VirtualLink(VerilatedBoard):

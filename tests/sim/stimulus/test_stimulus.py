@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.port_mapping import Edge, Sample, parse_ports, parse_setting
+from hypermon.sim.stimulus.port_rule import complaints
 from hypermon.sim.stimulus.run_file import replayed
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
@@ -170,6 +171,39 @@ def test_replay_keeps_times_and_holds(clock, clocks):
     assert all(b - a >= period for a, b in pairwise(strobe))
 
 
+@pytest.mark.parametrize("clocks", [1, 2, 3, 4])
+def test_a_replay_keeps_the_rule(run, clocks):
+    """With one nibble per clock, its data have to change at the previous edge; only random delays can tear them."""
+    path = run(time_ps=pa.array([10_000 * clocks * k for k in range(5, 50)]), node=pa.array([2] * 45, pa.int16()),
+               nibble=pa.array([k * 7 % 16 for k in range(45)], pa.uint8()))
+    stimulus = load([path])
+    assert complaints(stimulus, 100_000_000) == []
+    assert (complaints(stimulus, 100_000_000, aperture_ps=1000) == []) == (clocks > 1)
+
+
+def test_delays(files):
+    """Of all nodes or one; in a row that changes both, one of the two comes later. Times are rounded up."""
+    def delayed(*delays, names=("a.csv",)):
+        return rows(load([files / name for name in names], delays=delays))
+
+    (files / "a.csv").write_text("time_ns,node,port\n1,0,17\n2,0,2\n2,1,31\n")
+    assert delayed("data,0") == delayed("2=data,7") == [(1000, 0, 17), (2000, 0, 2), (2000, 1, 31)]
+    assert delayed("0=data,0.5") == [(1000, 0, 16), (1500, 0, 17), (2000, 0, 1), (2000, 1, 31), (2500, 0, 2)]
+    assert delayed("strobe,0.4999") == [
+        (1000, 0, 1), (1500, 0, 17), (2000, 0, 18), (2000, 1, 15), (2500, 0, 2), (2500, 1, 31)]
+    assert delayed("data,7", "strobe,1", "0=data,1", "1=data,1") == [
+        (2000, 0, 17), (3000, 0, 2), (3000, 1, 31)]
+    assert delayed("strobe,5") == [
+        (1000, 0, 1), (2000, 0, 2), (2000, 1, 15), (6000, 0, 18), (7000, 0, 2), (7000, 1, 31)]
+    for text in ("5", "data", "data,", "data,x", "data,-1", "clock,5", "data,nan", "data,inf",
+                 "data,9223372036854775.808", "=data,5", "16=data,5", "x=data,5"):
+        with pytest.raises(InputError) as error:
+            delayed(text)
+        assert error.value.file == f"--delay {text}"
+    with pytest.raises(InputError, match="the last change of node 0 is then beyond 2\\^63 ps"):
+        delayed("data,9223372036854775.807")
+
+
 def test_replay_of_negative_times_and_several_nodes():
     tracks = replayed(np.array([-50_000, -50_000, 750_000]), np.array([0, 1, 0]), np.array([5, 6, 7]), 100_000_000)
     assert sorted(tracks) == [0, 1]
@@ -223,7 +257,8 @@ def test_a_run_of_bytes(run):
     quick = run(port_bits=8, time_ps=pa.array([100_000, 120_000, 140_000]), node=pa.array([0, 0, 0], pa.int16()),
                 nibble=pa.array([255, 0, 255], pa.uint8()))
     assert rows(load([quick], port_bits=8)) == [
-        (80_000, 0, 0xff), (100_000, 0, 0x100), (120_000, 0, 0xff), (140_000, 0, 0x1ff)]
+        (80_000, 0, 0xff), (100_000, 0, 0x1ff), (104_500, 0, 0x100), (120_000, 0, 0), (124_500, 0, 0xff),
+        (140_000, 0, 0x1ff)]
 
 
 def test_an_empty_run(run):

@@ -5,6 +5,9 @@ from contextlib import suppress
 import pytest
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.port_rule import complaints
+from hypermon.sim.stimulus.rows import joined
+from hypermon.sim.stimulus.stimulus import load
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
 NAMES = ("d0", "d1", "d2", "d3", "e")
@@ -22,7 +25,9 @@ def track(tmp_path):
         path = tmp_path / "x.vcd"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         (one,) = read_vcd(str(path), [Mapping("", str(path), 0, channels, None, None)])
-        return one.initial, list(zip(one.time.tolist(), one.port.tolist(), strict=True))
+        # What a board can see: one change at a time.
+        seen, _ = joined(one.rows(0))
+        return one.initial, list(zip(seen.time.tolist(), seen.port.tolist(), strict=True))
     return track
 
 
@@ -76,7 +81,7 @@ def test_bits_that_are_declared_one_by_one(track):
 @pytest.mark.parametrize(("scale", "times"), [
     ("1 s", (10**12, 3 * 10**12)), ("10 ms", (10**10, 3 * 10**10)), ("1us", (10**6, 3 * 10**6)),
     ("100\nns", (10**5, 3 * 10**5)), ("10 ns", (10**4, 3 * 10**4)), ("1 ps", (1, 3)), ("100 ps", (100, 300)),
-    ("1 fs", (1, 1)), ("100 fs", (1, 1)), ("500 fs", (1, 2))])
+    ("1 fs", (1,)), ("100 fs", (1,)), ("500 fs", (1, 2))])
 def test_timescales(track, scale, times):
     text = SCALARS.replace("1 ns", scale) + "#0 0! 0\" 0# 0$ 0% #1 1! #3 1\""
     assert [t for t, _ in track(text)[1]] == list(times)
@@ -104,7 +109,7 @@ def test_unknown_levels_are_no_edges(track):
 
 
 def test_changes_that_change_nothing(track):
-    assert track(SCALARS + "#0 0% #1 1% 0% #2 0% #3 1% #4 #5 1% 0% 1%") == (0, [(3000, 16)])
+    assert track(SCALARS + "#0 0% #1 1! 0! #2 0% #3 1% #4 #5 1% 1! 0! 1%") == (0, [(3000, 16)])
 
 
 def test_other_variables_and_commands(track):
@@ -130,13 +135,99 @@ def test_names(track, tmp_path):
     assert channels_of_vcd(str(tmp_path / "x.vcd")) == ["a.e", "b.e", "b.f", "b.w[1:0]", "c.f"]
 
 
+def test_nine_values(track):
+    """Of VHDL, in variables of one bit and in vectors, mapped and not: L and H are levels, the others are not."""
+    text = VECTOR.replace("$enddefinitions", "$var reg 1 u unused $end $enddefinitions")
+    levels = {"0": 0, "1": 1, "l": 0, "L": 0, "h": 1, "H": 1}
+    for value in "01xXzZuUwWlLhH-":
+        after = levels.get(value, 1)
+        assert track(text + f"#0 b0001 v 1s {value}u #1 b000{value} v #2 {value}s #3 {value}u", VECTOR_NAMES) == (
+            17, [(1000, 16), (2000, 0)] if after == 0 else []), value
+        assert track(text + f"#0 b0000 v 0s #1 b{value} v #2 {value}s", VECTOR_NAMES) == (
+            0, [(1000, 1), (2000, 17)] if levels.get(value) == 1 else []), value
+        # Unknown values extend a short vector, levels do not.
+        assert track(text + f"#0 b1111 v 0s #1 b{value}0 v", VECTOR_NAMES)[1] == (
+            [(1000, 14)] if value not in levels else [(1000, 2 * levels[value])]), value
+
+
+def test_values_with_blanks(track):
+    text = VECTOR + "#0\n0 s\nb0 v\n#1\n1\ts\n#2\nb 101\n"
+    with pytest.raises(InputError, match="no variable has the code '101'"):
+        track(text, VECTOR_NAMES)
+    assert track(VECTOR + "#0\n0 s\nb0 v\n#1\n1\ts\n#2\nb0b101 v\n", VECTOR_NAMES) == (0, [(1000, 16), (2000, 21)])
+
+
+ROOT = ("$timescale 1ns $end $var reg 4 ! d [3:0] $end $var reg 1 \" s $end $scope module dut $end "
+        "$var reg 4 # d [3:0] $end $var reg 1 $ s $end $scope module sub $end "
+        "$var reg 1 % d $end $upscope $end $upscope $end $enddefinitions $end "
+        "#0 b0 ! 0\" b0 # 0$ 0% #1 b101 ! #2 1\" #3 b1111 # #4 1$ #5 1%")
+
+
+def test_a_full_name_wins(track):
+    """A variable outside any scope has the name of one inside."""
+    bits = [f"d[{bit}]" for bit in range(4)]
+    assert track(ROOT, (*bits, "s")) == (0, [(1000, 5), (2000, 21)])
+    assert track(ROOT, (*(f"dut.{bit}" for bit in bits), "dut.s")) == (0, [(3000, 15), (4000, 31)])
+    assert track(ROOT, ("dut.sub.d", "sub.d", "sub.d", "sub.d", "s")) == (0, [(2000, 16), (5000, 31)])
+    # The full name of a vector, though a bit inside a scope has that name, too.
+    with pytest.raises(InputError, match=r"channel d has 4 bits: name one, such as d\[0\]"):
+        track(ROOT, ("d", "d", "d", "d", "s"))
+
+
+def test_equal_full_names(track):
+    text = ("$timescale 1ns $end $scope module a $end $var wire 1 ! e $end $var wire 2 v d [1:0] $end "
+            "$var wire 1 k e $end $var wire 2 w d [3:2] $end $upscope $end $scope module b $end $var wire 1 m e $end "
+            "$upscope $end $enddefinitions $end #0 0! 0k 0m b0 v b0 w #1 1! #2 1k #3 1m #4 b10 v #5 b10 w")
+    # The parts of a vector; the others by their order.
+    assert track(text, ("d[0]", "d[1]", "d[2]", "d[3]", "a.e@1")) == (0, [(1000, 16), (4000, 18), (5000, 26)])
+    assert track(text, ("a.e@2", "e@1", "e@2", "e@3", "b.e")) == (0, [(1000, 2), (2000, 7), (3000, 31)])
+    for name, reason in (("a.e", r"channel a\.e may be a\.e@1 or a\.e@2"), ("e", r"channel e may be a\.e or b\.e"),
+                         ("a.e@3", r"unknown channel a\.e@3"), ("e@0", "unknown channel e@0"),
+                         ("e@" + "9" * 5000, "unknown channel")):
+        with pytest.raises(InputError, match=reason):
+            track(text, (name, "b.e", "b.e", "b.e", "b.e"))
+
+
+def test_names_beyond_ascii(tmp_path):
+    """UTF-8, with some bytes that would be blanks in Latin-1; else Latin-1, which is reported. A byte order mark."""
+    names = ["à", "Größe", "\u3000", "x", "e"]
+    text = "$timescale 1ns $end $scope module Ⅷ $end " + "".join(
+        f"$var wire 1 {code} {name} $end " for code, name in zip(CODES, names, strict=True))
+    text += "$upscope $end $enddefinitions $end #0 0! 0\" 0# 0$ 0% #1 1! 1\" #2 1# 1%"
+    path = tmp_path / "x.vcd"
+    for data, channels, latin in (
+            (text.encode(), names, False), (b"\xef\xbb\xbf" + text.encode(), [f"Ⅷ.{name}" for name in names], False),
+            (text.replace("Ⅷ", "M").replace("\u3000", "ÿ").encode("latin-1"), ["à", "Größe", "ÿ", "x", "M.e"], True)):
+        path.write_bytes(data)
+        made = load([path], ports=["3=" + ",".join(channels)])
+        assert made.port.tolist() == [3, 23]
+        assert complaints(made, 1_000_000_000, kept=0) == (
+            [f"{path}: names that are not UTF-8 were read as Latin-1"] if latin else [])
+
+
+def test_names_with_blanks_and_commas(tmp_path, track):
+    text = ("$timescale 1ns $end $scope module my top $end $var wire 1 ! my bit $end $var wire 1 a a,b $end "
+            "$var wire 4 v my data [3:0] $end $var wire 1 k bit [0] $end $var wire 1 s \\str[0] obe $end $upscope $end "
+            "$enddefinitions $end #0 0! 0a b0 v 0k 0s #1 1! #2 1a #3 1k #4 b1000 v #5 1s")
+    path = tmp_path / "x.vcd"
+    path.write_text(text)
+    shown = ["my top.my bit", "my top.a\\,b", "my top.my data[3:0]", "my top.bit[0]", "my top.str[0] obe"]
+    assert channels_of_vcd(str(path)) == shown
+    port = ",".join([*shown[:2], "my top.my data[3]", *shown[3:]])
+    assert load([path], ports=[f"0={port}"]).port.tolist() == [1, 3, 11, 15, 31]
+    assert load([path], ports=["0=my bit,a\\,b,my data[3],bit[0],str[0] obe"]).port.tolist() == [1, 3, 11, 15, 31]
+    with pytest.raises(InputError, match=r"unknown channel a\\,c; there are my top\.my bit, my top\.a\\,b, my"):
+        load([path], ports=["0=a\\,c,a\\,b,my bit,my bit,my bit"])
+
+
 @pytest.mark.parametrize(("body", "line", "reason"), [
     ("#0\n0!\n#5\n1!\n#4\n0!\n", 5, "time decreases: 4 after 5"), ("#0\n#x\n", 2, "time is not a number: 'x'"),
     ("#-1\n", 1, "time is not a number"), ("#\n", 1, "time is not a number"), ("#1.5\n", 1, "time is not a number"),
     ("#0\n1?\n", 2, "no variable has the code '?'"), ("#0\nb101 ?\n", 2, "no variable has the code"),
     ("#0\nb101", 2, "no variable has the code ''"), ("#0\nb12 !\n", 2, "not a value: 'b12'"),
     ("#0\nb !", 2, "not a value"),
-    ("#0\nhello\n", 2, "not a value change: 'hello'"), ("#0\n$foo\n", 2, "not a value change"),
+    ("#0\nname\n", 2, "not a value change: 'name'"), ("#0\nhello\n", 2, "no variable has the code 'ello'"),
+    ("#0\n$foo\n", 2, "not a value change"),
     ("#9223372036854775\n#9223372036854776\n", 2, "time is beyond 2^63 ps"), ("#" + "9" * 30, 1, "beyond 2^63"),
     # More digits than Python reads at once.
     ("#" + "9" * 5000, 1, "beyond 2^63"), ("#0\nb" + "1" * 5000 + " ?\n", 2, "no variable has the code"),
