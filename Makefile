@@ -16,8 +16,10 @@ ARGS   :=
 HASHES := yes
 # A process more than cores (tests/conftest.py); the tests of a file stay together, because they share what they build.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
-# A test that has not ended after ten minutes hangs: its stack is printed, and it fails.
-HANGS := --max-worker-restart=0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+# tests/conftest.py interrupts a test that hangs. One that cannot be interrupted is ended after an hour, with its stack.
+HANGS := --max-worker-restart=0 -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true
+# A download that fails is tried again.
+export PIP_RETRIES ?= 8
 # Byte code is kept, whatever the environment says: without it, reading the tests alone takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -63,6 +65,16 @@ test-slow: need-g++ $(DEV) $(if $(shell command -v java),$(SPARK)) ## many seeds
 .PHONY: soak
 soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/develop/verification.md (15 minutes)
 	@$(BIN)/python tests/soak/soak.py $(ARGS)
+
+# In a folder of its own beside this checkout, so that ../shared is found; its logs stay in .build/ci.
+CI := $(abspath ..)/$(notdir $(CURDIR))-ci
+
+.PHONY: ci
+ci: ## what continuous integration runs, in a fresh clone of HEAD (40 minutes; ARGS=quick: lint and `make test`)
+	@[ -z "$$(git status --porcelain)" ] || echo "Changes that are not committed are not tested."
+	@rm -rf "$(CI)"; git clone --quiet . "$(CI)"
+	@status=0; bash "$(CI)/.ci/run" $(ARGS) || status=$$?; \
+	rm -rf $(BUILD)/ci; mkdir -p $(BUILD); cp -r "$(CI)/.build/ci" $(BUILD)/ci && rm -rf "$(CI)"; exit $$status
 
 .PHONY: lint
 lint: $(DEV) ## ruff everywhere, mypy --strict on the host side, for Windows too (30 s)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from .long_tail import LongTail
+from .outcomes import Outcomes, note_kind
+from .patience import ending
 
 # Here, before anything is built, and in the environment, because commands under test build boards too.
 os.environ.setdefault("HYPERMON_BUILD", "quick")
@@ -35,6 +37,8 @@ def pytest_unconfigure(config):
     gc.unfreeze()
 
 
+#: A test that takes longer hangs: seconds on an idle machine. Slow tests may take ten times as long.
+HANGS_S = 300
 #: Lines of ``long.txt`` that name no test, of files that were collected.
 STALE = pytest.StashKey[list[str]]()
 #: Files whose tests take longest; one of them at the very end would keep one process waiting.
@@ -64,6 +68,25 @@ class AtOnce:
             terminal.write_line(f"\nfailed: {report.nodeid} ({report.when}): {reason[:2000]}")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--outcomes", type=Path, metavar="FILE",
+                     help="write failed and skipped tests there, as JSON lines")
+
+
+def _ends(item):
+    """Interrupts a test, or its set-up, that hangs."""
+    with ending(HANGS_S * (10 if item.get_closest_marker("slow") else 1), item.nodeid):
+        return (yield)
+
+
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_ends)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    note_kind(item, call)
+
+
 def pytest_configure(config):
     """The order below is the one in which files are given to processes.
 
@@ -74,6 +97,8 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(AtOnce(config))
+        if config.option.outcomes:
+            config.pluginmanager.register(Outcomes(config.option.outcomes))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,6 +17,8 @@ from hypermon.host.errors import to_install
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.patience import patience
+
 from .test_package import FORMATS, HEAVY, LIVE, PARTS, ROOT, sources
 
 # ------------------------------------------------------------------------------------ plain install
@@ -32,7 +34,7 @@ PathFinder.find_spec = lambda name, path=None, target=None: (
 
 
 def python(code: str, **kwargs) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCKER + code], capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, "-c", BLOCKER + code], capture_output=True, text=True, timeout=patience(120),
                           check=False, **kwargs)
 
 
@@ -102,7 +104,7 @@ def wheel(tmp_path_factory):
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
          "-w", tmp, tmp / "src"],
-        check=True, timeout=300, env={k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"})
+        check=True, timeout=patience(300), env={k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"})
     [path] = tmp.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         yield archive

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patience
+
 README = (Path(__file__).parent.parent / "README.md").read_text()
 HYPERMON = Path(sys.executable).with_name("hypermon")
 
@@ -27,7 +29,7 @@ def shell(tmp_path_factory):
 
     def run(text: str) -> str:
         done = subprocess.run(["bash", "-e", "-c", text.replace(".venv/bin/hypermon", str(HYPERMON))], cwd=directory,
-                              capture_output=True, text=True, timeout=600, check=False)
+                              capture_output=True, text=True, timeout=patience(600), check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -64,7 +66,7 @@ def test_python_works(played, shell):
     checks = "\nassert run.events().to_pylist() == [{'time_ps': 1540000, 'node': 0, 'nibble': 5}]\n" \
              "assert run.loss().num_rows == 0 and run.stats()['events'] == 1\n"
     done = subprocess.run([sys.executable, "-c", code + checks], cwd=shell.directory, capture_output=True, text=True,
-                          timeout=120, check=False)
+                          timeout=patience(120), check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -22,11 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "node"))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "node")]
 
-from cross import MACHINES, NODE, STACK, MissingError, Program, tool  # noqa: E402
+from cross import MACHINES, NODE, STACK, Program  # noqa: E402
 from emulators.rp2040 import play  # noqa: E402
 from hypermon.sim.emulate.firmware import link  # noqa: E402
+
+from tests.programs import MissingError  # noqa: E402
 
 ITEMS = ("nibble", "event", "event2", "word")
 Costs = dict[str, float]
@@ -76,10 +78,9 @@ def instructions(machine: str, folder: Path, *flags: str) -> Costs:
 @contextmanager
 def tracing(folder: Path) -> Iterator[bool]:
     """LTTng-UST, recording; False where it cannot be had."""
-    try:
-        lttng, daemon = tool("lttng", "lttng-tools"), tool("lttng-sessiond", "lttng-tools")
-    except MissingError as missing:
-        print(f"LTTng-UST is left out: {missing}")
+    lttng, daemon = shutil.which("lttng"), shutil.which("lttng-sessiond")
+    if lttng is None or daemon is None:
+        print("LTTng-UST is left out: no lttng here; on Debian: apt-get install lttng-tools")
         yield False
         return
     environment = {**os.environ, "LTTNG_HOME": str(folder)}

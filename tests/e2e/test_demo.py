@@ -15,13 +15,15 @@ from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.run import Run
 from hypermon.sim.demo.__main__ import NODE, check, read_log
 
+from tests.patience import patience
+
 KINDS = load_dictionary(NODE / "life.toml").by_name
 HYPERMON = Path(sys.executable).with_name("hypermon")
 
 
 def demo(folder: Path, *options: str, **environment: str) -> str:
     done = subprocess.run([sys.executable, "-m", "hypermon.sim.demo", "-o", str(folder), "--size", "128",
-                           "--generations", "20", *options], capture_output=True, text=True, timeout=400,
+                           "--generations", "20", *options], capture_output=True, text=True, timeout=patience(400),
                           env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -36,7 +38,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def exported(folder: Path) -> dict[int, list[tuple[int, int, str]]]:
     """(time_ps, event, payload in hex) of each node, as the command line tells them."""
     text = subprocess.run([HYPERMON, "export", folder / "run", "--to", "events", "-"], capture_output=True, text=True,
-                          timeout=60, check=True).stdout
+                          timeout=patience(60), check=True).stdout
     events = defaultdict(list)
     for row in csv.DictReader(text.splitlines()):
         events[int(row["node"])].append((int(row["time_ps"]), int(row["event"]), row["payload_hex"]))
@@ -86,7 +88,7 @@ def test_again_in_the_same_place_and_without_unicode(played: tuple[Path, str]) -
 
 def test_without_a_compiler(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "hypermon.sim.demo", "-o", str(tmp_path / "demo")],
-                          capture_output=True, text=True, timeout=60, env={**os.environ, "CC": "no-such-cc"})
+                          capture_output=True, text=True, timeout=patience(60), env={**os.environ, "CC": "no-such-cc"})
     assert done.returncode == 2
     assert done.stderr == "demo: no C compiler (no-such-cc); on Debian: apt-get install gcc\n"
 

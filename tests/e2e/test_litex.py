@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypermon.host import cli, open_run
 
+from tests.patience import patience
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "litex"
 ENVIRONMENT = ROOT / ".build" / "litex-env"
@@ -33,7 +35,7 @@ def rows(run: Path) -> list[dict[str, int]]:
 
 def test_the_stream_in_memory_is_that_of_the_virtual_board(tools, litex: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, EXAMPLE / "run.py", "--litex", litex, "--folder", tmp_path],
-                          capture_output=True, text=True, timeout=500)
+                          capture_output=True, text=True, timeout=patience(500))
     assert done.returncode == 0, done.stdout + done.stderr
     assert cli._run(["sim", str(tmp_path / "stimulus.csv"), "-o", str(tmp_path / "sim"), "--nodes", "4", "--window",
                      "1"]) == 0

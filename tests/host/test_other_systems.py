@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
+from tests.patience import patience
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,8 +68,8 @@ def modules() -> list[str]:
 
 
 def without_posix(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", _TAKEN_AWAY + code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "COLUMNS": "100"})
+    return subprocess.run([sys.executable, "-c", _TAKEN_AWAY + code], capture_output=True, text=True,
+                          timeout=patience(120), env={**os.environ, "COLUMNS": "100"})
 
 
 @pytest.mark.parametrize("code", ["import fcntl", "os.fork", "signal.SIGKILL", "os.pread"])

@@ -11,6 +11,7 @@ from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.run import Run
 
 from tests.host.fake_board import FakeBoard
+from tests.patience import patience
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_the_boards_of_a_run_are_of_its_class(make_run, tmp_path):
 def test_documented_names(module, names):
     """Each in a program of its own: what another one imported first must not matter."""
     code = f"from {module} import {', '.join(names.split())}"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=patience(60), check=False).returncode == 0
     assert [name for name in importlib.import_module(module).__all__ if name not in dir(importlib.import_module(module))
             and getattr(importlib.import_module(module), name, None) is None] == []
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

@@ -1,7 +1,5 @@
 """C for the machines that nodes are: cross compilers, and their instructions run one by one."""
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,22 +7,19 @@ from pathlib import Path
 
 from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, Uc, arm_const, riscv_const, unicorn_const
 
+from tests.programs import working
+
 NODE = Path(__file__).parents[2] / "sim" / "node"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 CODE, STACK, PAGE = 0x1000_0000, 0x2000_0000, 1 << 16
 
 
-class MissingError(Exception):
-    """A compiler that is not here; the text says how to get it."""
-
-
 @dataclass(frozen=True)
 class Machine:
-    """A processor: its compiler (of this Debian package) with the flags for it, and the emulator's name of it."""
+    """A processor: its compiler with the flags for it, and the emulator's name of it."""
 
     name: str
-    package: str
     compiler: str
     flags: tuple[str, ...]
     arch: int = 0
@@ -32,73 +27,23 @@ class Machine:
     model: int | None = None
 
 
-_ARM = ("gcc-arm-none-eabi", "arm-none-eabi-gcc")
-_RISCV = ("gcc-riscv64-unknown-elf", "riscv64-unknown-elf-gcc", ("-march=rv32imac_zicsr", "-mabi=ilp32"))
+_ARM = "arm-none-eabi-gcc"
+_RISCV = ("riscv64-unknown-elf-gcc", ("-march=rv32imac_zicsr", "-mabi=ilp32"))
 _THUMB = (unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB | unicorn_const.UC_MODE_MCLASS)
 
 MACHINES = {machine.name: machine for machine in (
-    Machine("Cortex-M0+", *_ARM, ("-mcpu=cortex-m0plus", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M0),
-    Machine("Cortex-M4", *_ARM, ("-mcpu=cortex-m4", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M4),
-    Machine("Cortex-M33", *_ARM, ("-mcpu=cortex-m33", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M33),
+    Machine("Cortex-M0+", _ARM, ("-mcpu=cortex-m0plus", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M0),
+    Machine("Cortex-M4", _ARM, ("-mcpu=cortex-m4", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M4),
+    Machine("Cortex-M33", _ARM, ("-mcpu=cortex-m33", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M33),
     Machine("RISC-V", *_RISCV, unicorn_const.UC_ARCH_RISCV, unicorn_const.UC_MODE_RISCV32),
-    Machine("Xtensa", "gcc-xtensa-lx106", "xtensa-lx106-elf-gcc", ()),
-    Machine("AVR", "gcc-avr", "avr-gcc", ("-mmcu=atmega328p",)),
+    Machine("Xtensa", "xtensa-lx106-elf-gcc", ()),
+    Machine("AVR", "avr-gcc", ("-mmcu=atmega328p",)),
 )}
-
-
-def tool(name: str, package: str) -> str:
-    """The program's path; from Debian's package if it is not here and may be installed.
-
-    Raises
-    ------
-    MissingError
-        and says how to get it.
-    """
-    if shutil.which(name) is None:
-        _install(package)
-    path = shutil.which(name)
-    if path is None:
-        raise MissingError(f"no {name} here; on Debian: apt-get install {package}")
-    return path
-
-
-def headers(compiler: str, package: str, header: str) -> None:
-    """The headers of a C library, from a package that Debian only recommends with the compiler.
-
-    Raises
-    ------
-    MissingError
-        as :func:`tool`.
-    """
-    def found() -> bool:
-        return not subprocess.run([compiler, "-E", "-x", "c", "-"], input=f"#include <{header}>", text=True,
-                                  capture_output=True).returncode
-
-    if not found():
-        _install(package)
-        if not found():
-            raise MissingError(f"no <{header}> for {compiler} here; on Debian: apt-get install {package}")
-
-
-def arm_library() -> None:
-    """The C library for Cortex-M, whose headers FreeRTOS-Kernel includes. Raises MissingError."""
-    headers(tool(_ARM[1], _ARM[0]), "libnewlib-arm-none-eabi", "stdlib.h")
-
-
-def _install(package: str) -> None:
-    """Installs a package of Debian, if that may be done here."""
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        # Another process of the tests may be installing something.
-        install = ["apt-get", "-o", "DPkg::Lock::Timeout=600", "install", "--yes", "--quiet",
-                   "--no-install-recommends", package]
-        if subprocess.run(install, capture_output=True).returncode:
-            subprocess.run(["apt-get", "update"], capture_output=True)
-            subprocess.run(install, capture_output=True)
 
 
 def compile_for(machine: Machine, source: Path, out: Path, *flags: str) -> None:
     """Compiles to an object, or with ``-nostdlib`` and a linker's flags to a program. Warnings are errors."""
-    compiler = tool(machine.compiler, machine.package)
+    compiler = working(machine.compiler)
     link = () if "-nostdlib" in flags else ("-c",)
     done = subprocess.run([compiler, *machine.flags, "-std=c99", "-O2", "-ffreestanding", *WARNINGS, *link, f"-I{NODE}",
                            str(source), "-o", str(out), *flags], capture_output=True, text=True)

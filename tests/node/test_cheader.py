@@ -13,6 +13,8 @@ from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.errors import HypermonError
 from port_reader import Event, read_events, read_nibbles, read_writes
 
+from tests.patience import patience
+
 #: Every type and width that is different, names that mean something in C, text that would end a comment.
 WORK = """
 [tick]
@@ -108,7 +110,7 @@ def test_what_it_writes_is_what_the_dictionary_reads(compile_c, tmp_path: Path, 
     (tmp_path / "work.h").write_text(c_header(work, "work.toml", "work"))
     program = compile_c(PROGRAM, f"-I{tmp_path}", language=language)
     out = tmp_path / "out.csv"
-    subprocess.run([program, out], check=True, timeout=20)
+    subprocess.run([program, out], check=True, timeout=patience(20))
     events = read_events(read_nibbles(read_writes(out), 1)[0])
     assert events[1][1:] == Event(0, 0x11, struct.pack("<BhI", 200, -2, 0x89abcdef) + b"\0\0\0\0\0\0\x80")[1:]
     table = pa.table({"event": pa.array([e.event for e in events], pa.uint8()),

@@ -1,12 +1,14 @@
 """The node library through CMake: a program of the host, and the example for the Pico SDK."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from port_reader import Event, read_events, read_nibbles, read_writes
+
+from tests.host.external.readers import needs
+from tests.patience import patience
 
 ROOT = Path(__file__).parents[2]
 NODE, EXAMPLE = ROOT / "sim" / "node", ROOT / "examples" / "pico"
@@ -59,9 +61,8 @@ int main(void)
 
 
 def run_cmake(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    if shutil.which("cmake") is None:
-        pytest.skip("no cmake here; on Debian: apt-get install cmake")
-    return subprocess.run(["cmake", *arguments], capture_output=True, text=True, timeout=120)
+    needs("cmake")
+    return subprocess.run(["cmake", *arguments], capture_output=True, text=True, timeout=patience(120))
 
 
 def project(target: str, way: str = "add_subdirectory") -> str:
@@ -83,12 +84,12 @@ def build(folder: Path, target: str, source: str, way: str = "add_subdirectory")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_of_the_host(tmp_path: Path, way: str) -> None:
     out = tmp_path / "out.csv"
-    subprocess.run([build(tmp_path / "virtual", "virtual", VIRTUAL, way), out], check=True, timeout=20)
+    subprocess.run([build(tmp_path / "virtual", "virtual", VIRTUAL, way), out], check=True, timeout=patience(20))
     assert [event[1:] for event in read_events(read_nibbles(read_writes(out), 2)[0])] == [Event(0, 17, b"abc")[1:]]
 
 
 def test_a_program_that_writes_nowhere(tmp_path: Path) -> None:
-    subprocess.run([build(tmp_path / "none", "none", NONE)], check=True, timeout=20)
+    subprocess.run([build(tmp_path / "none", "none", NONE)], check=True, timeout=patience(20))
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
@@ -141,8 +142,7 @@ SDK = {
 
 
 def test_the_example_for_the_pico(tmp_path: Path) -> None:
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("no arm-none-eabi-gcc here; on Debian: apt-get install gcc-arm-none-eabi")
+    needs("arm-none-eabi-gcc")
     for name, text in SDK.items():
         path = tmp_path / "sdk" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,10 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cross import MACHINES, NODE, MissingError, compile_for
+from cross import MACHINES, NODE, compile_for
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.run import Run, open_run
+
+from tests.patience import patience
+from tests.programs import MissingError
 
 COMPONENT = NODE / "esp_idf" / "hypermon_trace"
 STUBS = {
@@ -128,7 +131,7 @@ def run(tools, stubs: Path, compile_c) -> Run:
     (stubs / "hypermon_port.h").write_text(VIRTUAL)
     program = compile_c(PROGRAM, f"-I{stubs}", f"-I{COMPONENT}", f"-I{COMPONENT / 'include'}", "-DHM_EDGES=1",
                         language="c11")
-    subprocess.run([program, stubs / "saved.csv"], check=True, timeout=20)
+    subprocess.run([program, stubs / "saved.csv"], check=True, timeout=patience(20))
     made = stubs / "run"
     assert cli._run(["sim", str(stubs / "saved.csv"), "-o", str(made), "--config", "extended", "--mode", "event",
                      "--nodes", "4"]) == 0

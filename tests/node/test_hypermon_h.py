@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from port_reader import Event, read_events, read_nibbles, read_writes
 
+from tests.patience import patience
+
 HEADER = Path(__file__).parents[2] / "sim" / "node" / "hypermon.h"
 
 #: Every length, every nibble, fillers between, on two ports; then what must be refused.
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
 def test_events_of_every_length(compile_c, tmp_path: Path, language: str, edges: int) -> None:
     program = compile_c(EVENTS, f"-DHM_EDGES={edges}", language=language)
     out = tmp_path / "out.csv"
-    subprocess.run([program, out], check=True, timeout=20)
+    subprocess.run([program, out], check=True, timeout=patience(20))
     nibbles = read_nibbles(read_writes(out), edges)
     events = {node: [event[1:] for event in read_events(nibbles[node])] for node in (0, 1)}
     sent = [Event(0, 0xf0 - i, bytes((17 * k + i) & 255 for k in range(i)))[1:] for i in range(15)]
@@ -66,7 +68,7 @@ def test_events_of_every_length(compile_c, tmp_path: Path, language: str, edges:
 def test_a_value_stays_two_clocks(compile_c, tmp_path: Path, edges: int, clock_hz: int, hold_ns: int) -> None:
     program = compile_c(EVENTS, f"-DHM_EDGES={edges}", f"-DHM_CLOCK_HZ={clock_hz}u")
     out = tmp_path / "out.csv"
-    subprocess.run([program, out], check=True, timeout=20)
+    subprocess.run([program, out], check=True, timeout=patience(20))
     writes = read_writes(out)
     assert [w[:2] for w in writes] == sorted(w[:2] for w in writes)
     for node in (0, 1):
@@ -90,7 +92,7 @@ def test_one_edge_writes_twice_and_two_edges_once(compile_c, tmp_path: Path) -> 
                 hm_nibble(&port, 0);
                 return hm_virtual_save(fopen(argv[argc - 1], "w"), &ports, 1, start);
             }""", f"-DHM_EDGES={edges}")
-        subprocess.run([program, out], check=True, timeout=20)
+        subprocess.run([program, out], check=True, timeout=patience(20))
         assert [w.port for w in read_writes(out)] == values
 
 
@@ -112,7 +114,7 @@ def test_a_full_buffer_is_not_silent(compile_c, tmp_path: Path) -> None:
                 return 3;
             return errno != EOVERFLOW;
         }""")
-    subprocess.run([program], check=True, timeout=20, stdout=subprocess.DEVNULL)
+    subprocess.run([program], check=True, timeout=patience(20), stdout=subprocess.DEVNULL)
 
 
 def test_a_write_before_the_start_is_refused(compile_c) -> None:
@@ -126,7 +128,7 @@ def test_a_write_before_the_start_is_refused(compile_c) -> None:
             hm_nibble(&port, 1);
             return !(hm_virtual_save(stdout, &ports, 1, hm_virtual_now()) == -1 && errno == EINVAL);
         }""")
-    subprocess.run([program], check=True, timeout=20, stdout=subprocess.DEVNULL)
+    subprocess.run([program], check=True, timeout=patience(20), stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize(("edges", "stop", "pause"), [(1, 10, 40), (2, 6, 20)])
@@ -159,7 +161,7 @@ def test_a_torn_event_is_taken_back(compile_c, tmp_path: Path, edges: int, stop:
             return hm_virtual_save(fopen(argv[argc - 1], "w"), &ports, 1, 0);
         }""", f"-DHM_EDGES={edges}", f"-DSTOP={stop}", f"-DPAUSE={pause}")
     out = tmp_path / "out.csv"
-    subprocess.run([program, out], check=True, timeout=20)
+    subprocess.run([program, out], check=True, timeout=patience(20))
     events = read_events(read_nibbles(read_writes(out), edges)[0])
     assert [e[1:] for e in events] == [(0x21, b""), (0x32, b"\x45\x67"), (0x43, b"\x45\x67\x89")]
     assert events[0].time_ns < 1100 < 6_000_000 < events[1].time_ns < events[2].time_ns < 6_010_000
@@ -185,7 +187,7 @@ def test_a_target_of_ones_own(compile_c) -> None:
             hm_nibble(&port, 0);
             return 0;
         }""", "-DHM_EDGES=2")
-    said = subprocess.run([program], check=True, timeout=20, capture_output=True, text=True).stdout
+    said = subprocess.run([program], check=True, timeout=patience(20), capture_output=True, text=True).stdout
     assert said.split() == ["0>18m", "18>10m", "10>21m", "21>15m", "15>16m", "16>0m"]
 
 
@@ -204,7 +206,7 @@ def test_a_word_is_eight_nibbles_the_lowest_first(compile_c, tmp_path: Path) -> 
                 return hm_virtual_save(fopen(argv[argc - 1], "w"), &ports, 1, start);
             }""", f"-DHM_EDGES={edges}")
         out = tmp_path / f"{edges}.csv"
-        subprocess.run([program, out], check=True, timeout=20)
+        subprocess.run([program, out], check=True, timeout=patience(20))
         nibbles = [value for _, value in read_nibbles(read_writes(out), edges)[0]]
         assert nibbles == [0xf, 0xe, 0xd, 0xc, 0xb, 0xa, 9, 8, 3]
 
@@ -218,7 +220,7 @@ def test_no_target_needs_nothing(compile_c) -> None:
             hm_port port = { 0 };
             return hm_event(&port, 1, "ab", 2) || hm_event(&port, 1, NULL, 15) != -1;
         }""")
-    subprocess.run([program], check=True, timeout=20)
+    subprocess.run([program], check=True, timeout=patience(20))
 
 
 @pytest.mark.parametrize(("flag", "message"), [("-DHM_EDGES=3", "HM_EDGES must be"),

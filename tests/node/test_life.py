@@ -14,6 +14,8 @@ from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import load_dictionary
 from port_reader import read_events, read_nibbles, read_writes
 
+from tests.patience import patience
+
 NODE = Path(__file__).parents[2] / "sim" / "node"
 SEND, RECEIVE, GENERATION = 2, 3, 4
 
@@ -38,7 +40,7 @@ def play(program: Path, folder: Path, *options: object) -> tuple[dict, dict, str
     edges = 2 if "--edges-2" in options else 1
     options = tuple(o for o in options if o != "--edges-2")
     done = subprocess.run([program, *map(str, options), "-o", folder / "life.csv", "--log", folder / "log.csv"],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=patience(60))
     assert done.returncode == 0, done.stderr
     nibbles = read_nibbles(read_writes(folder / "life.csv"), edges)
     return read_log(folder / "log.csv"), {node: read_events(n) for node, n in nibbles.items()}, done.stdout
@@ -150,7 +152,7 @@ def test_sanitizers_find_nothing(compile_c, tmp_path: Path, sanitizer: str) -> N
     (["-o", "/no/such/folder/life.csv"], "No such file or directory"),
 ])
 def test_says_what_is_wrong(life: Path, tmp_path: Path, options: list[str], message: str) -> None:
-    done = subprocess.run([life, *options], capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    done = subprocess.run([life, *options], capture_output=True, text=True, timeout=patience(20), cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1

@@ -17,6 +17,8 @@ from hypermon.host.errors import InputError
 from hypermon.host.run import open_run
 from port_reader import read_events, read_nibbles, read_writes
 
+from tests.patience import patience
+
 #: Texts of every length, records of an event of its own, and lines that printf prints as well.
 PROGRAM = r"""
 #define _POSIX_C_SOURCE 200809L
@@ -71,7 +73,8 @@ def made(compile_c, tmp_path_factory):
     """A program's port writes, its dictionary with the strings, and what printf printed."""
     folder = tmp_path_factory.mktemp("log")
     program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="c11")
-    done = subprocess.run([program, folder / "out.csv"], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run([program, folder / "out.csv"], check=True, timeout=patience(60), capture_output=True,
+                          text=True)
     (folder / "hand.toml").write_text(DICTIONARY)
     assert cli._run(["dict", str(folder / "hand.toml"), "--elf", str(program), "-o", str(folder / "own.toml")]) == 0
     return folder, done.stdout.splitlines()
@@ -250,6 +253,6 @@ def test_through_the_board(made, tmp_path: Path, capsys):
 def test_cpp_writes_what_c_writes(compile_c, made, tmp_path):
     """Values of every type, with warnings as errors; the strings are the same, so are all events."""
     program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="g++11")
-    subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=60, capture_output=True)
+    subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=patience(60), capture_output=True)
     assert elf_strings(program) == load_dictionary(made[0] / "own.toml").logging.strings
     assert events_of(tmp_path) == events_of(made[0])

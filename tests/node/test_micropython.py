@@ -8,11 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cross import MACHINES, MissingError, tool
+from cross import MACHINES
 from emulators import micropython
 from emulators.rp2040 import HERE, emulator, npm_package, play
 from hypermon.sim.emulate.firmware import link
 from port_reader import Event, Write, read_events, read_nibbles
+
+from tests.patience import patience
+from tests.programs import MissingError, working
 
 SOURCE = Path(__file__).parents[2] / "sim" / "node" / "micropython" / "hypermon_port.py"
 EVENTS = [(i * 17 & 255, bytes((31 * k + i) & 255 for k in range(i))) for i in range(15)]
@@ -127,7 +130,7 @@ def test_programs_are_those_of_the_c_library(ports: ModuleType, compile_c, items
                     f"-DHM_ITEMS=HM_ITEMS_{items.upper()}", f"-DHM_CPU_HZ={cpu_mhz}000000u",
                     f"-DHM_CLOCK_HZ={clock_mhz}000000u", "-DHM_PIN=7")
     *program, execctrl, shiftctrl, pinctrl = map(int, subprocess.run(
-        [run], check=True, timeout=20, capture_output=True, text=True).stdout.split())
+        [run], check=True, timeout=patience(20), capture_output=True, text=True).stdout.split())
     micropython.machine.hz = cpu_mhz * 1_000_000
     ports.PioPort(7, 5, items, clock_mhz * 1_000_000)
     [made] = micropython.made
@@ -167,7 +170,7 @@ int main(void)
 def emulated(folder: Path) -> list[int]:
     """The nibbles that the pins of an emulated RP2040 write, from what was recorded."""
     try:
-        tool(MACHINES["Cortex-M0+"].compiler, MACHINES["Cortex-M0+"].package)
+        working(MACHINES["Cortex-M0+"].compiler)
         emulator()
     except MissingError as missing:
         pytest.skip(str(missing))
@@ -241,7 +244,7 @@ def test_in_micropython(ports: ModuleType, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(IN_MICROPYTHON.replace("CALLS", CALLS))
     done = subprocess.run(["node", HERE / "micropython.mjs", package, f"fakes={HERE / 'micropython.py'}",
-                           f"hypermon_port={SOURCE}", program], capture_output=True, text=True, timeout=60)
+                           f"hypermon_port={SOURCE}", program], capture_output=True, text=True, timeout=patience(60))
     assert (done.returncode, done.stderr) == (0, "")
     names = {"hypermon_port": ports}
     exec(CALLS, names)

@@ -6,13 +6,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cross import MACHINES, MissingError, tool
+from cross import MACHINES
 from emulators.rp2040 import Played, emulator, play
 from hypermon.host import cli, open_run
 from hypermon.host.errors import HypermonError
 from hypermon.sim.emulate.firmware import CPU_HZ, RAM, build_player, encode, image, link, uf2
 from hypermon.sim.emulate.workload import Item, Kind, load_workload
 from port_reader import Write, read_events, read_nibbles
+
+from tests.programs import MissingError, working
 
 PERIOD_NS = 10**9 // CPU_HZ
 #: The player looks at its clock so often, and an event that is due has to wait for the one before.
@@ -22,7 +24,7 @@ LATE_NS = 500
 @pytest.fixture(scope="module", autouse=True)
 def tools() -> None:
     try:
-        tool(MACHINES["Cortex-M0+"].compiler, MACHINES["Cortex-M0+"].package)
+        working(MACHINES["Cortex-M0+"].compiler)
         emulator()
     except MissingError as missing:
         pytest.skip(str(missing))

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.external.readers import needs
+from tests.patience import patience
+
 ROOT = Path(__file__).parents[2]
 CRATE = ROOT / "sim" / "node" / "rust"
 
 
 def cargo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Compiled code is kept in .build, warnings are errors."""
-    if shutil.which("cargo") is None:
-        pytest.skip("no cargo here; on Debian: apt-get install cargo")
+    needs("cargo")
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / ".build" / "cargo"), "RUSTFLAGS": "-D warnings",
                    "CARGO_TERM_COLOR": "never"}
     return subprocess.run(["cargo", *arguments], cwd=folder, env=environment, capture_output=True, text=True,
-                          timeout=300)
+                          timeout=patience(300))
 
 
 def test_the_crate_s_tests(tmp_path: Path) -> None:

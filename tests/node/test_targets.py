@@ -6,9 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cross import MACHINES, NODE, STACK, MissingError, Program, compile_for
+from cross import MACHINES, NODE, STACK, Program, compile_for
 from port_reader import Event, Write, read_events, read_nibbles
 from unicorn import arm_const, riscv_const
+
+from tests.patience import patience
+from tests.programs import MissingError
 
 REGISTER = 0x4800_0400
 EVENTS = r"""
@@ -247,7 +250,7 @@ def test_a_mapped_register(compile_c, tmp_path: Path) -> None:
             hm_mmap_close(&port);
             return 0;
         }""", "-D_POSIX_C_SOURCE=200809L", "-DHM_TARGET=HM_TARGET_MMAP", "-DHM_STYLE=HM_STYLE_WHOLE", "-DHM_SHIFT=7")
-    subprocess.run([run, memory], check=True, timeout=20)
+    subprocess.run([run, memory], check=True, timeout=patience(20))
     assert memory.read_bytes() == bytes(4096 + 8) + ((16 + 9) << 7).to_bytes(4, "little") + bytes(4096 - 12)
 
 
@@ -294,7 +297,7 @@ def test_gpio_lines(compile_c) -> None:
             hm_gpiochip_close(&port);
             return port.failed != 1;
         }""", "-D_POSIX_C_SOURCE=200809L", "-DHM_TARGET=HM_TARGET_GPIOCHIP", "-Wno-unused-value")
-    said = subprocess.run([run], check=True, timeout=20, capture_output=True, text=True).stdout
+    said = subprocess.run([run], check=True, timeout=patience(20), capture_output=True, text=True).stdout
     assert said.split(";") == ["/dev/gpiochip0", "55 hypermon 8 17 18 27 22 23 0", "close 55", "77 5/31", "77 21/16",
                                "77 14/31", "77 30/16", "close 77", ""]
 
@@ -357,7 +360,7 @@ def test_gpio_lines_by_libgpiod(compile_c, tmp_path: Path) -> None:
             hm_libgpiod_close(&port);
             return port.failed != 1;
         }""", "-DHM_TARGET=HM_TARGET_LIBGPIOD", f"-I{tmp_path}")
-    said = subprocess.run([run], check=True, timeout=20, capture_output=True, text=True).stdout
+    said = subprocess.run([run], check=True, timeout=patience(20), capture_output=True, text=True).stdout
     assert said.split(";") == [
         "open nowhere", *["free"] * 3, "open /dev/chip", "direction 3", "lines 17 to 23", "hypermon", *["free"] * 4,
         "17=1,18=0,27=1,22=0,23=0", "23=1", "17=0,18=1,27=1,22=1,23=0", "23=1", "release", ""]
@@ -394,7 +397,7 @@ def test_arduino_pins_one_after_the_other(compile_c, tmp_path: Path, edges: int)
             hm_arduino_open(&port, pins);
             return hm_event(&port, 0x5a, "\xc3\x3c\xff", 3);
         }""", "-DHM_TARGET=HM_TARGET_ARDUINO", f"-DHM_EDGES={edges}", f"-I{tmp_path}")
-    said = subprocess.run([run], check=True, timeout=20, capture_output=True, text=True).stdout.splitlines()
+    said = subprocess.run([run], check=True, timeout=patience(20), capture_output=True, text=True).stdout.splitlines()
     assert said[:10] == [line for pin in range(2, 7) for line in (f"write {pin} 0", f"mode {pin} 1")]
     assert (said[10], said[-1]) == ("off", "on")
     show, nibbles = 0, []

@@ -9,10 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cross import MACHINES, NODE, MissingError, compile_for
+from cross import MACHINES, NODE, compile_for
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.run import open_run
+
+from tests.patience import patience
+from tests.programs import MissingError
 
 BACKEND = NODE / "zephyr" / "tracing_hypermon.c"
 KERNEL_H = r"""
@@ -92,7 +95,7 @@ def stubs(tmp_path: Path) -> Path:
 def test_hooks_are_events(tools, stubs: Path, compile_c) -> None:
     (stubs / "hypermon_port.h").write_text(PORTS["virtual"])
     program = compile_c(PROGRAM, f"-I{stubs}", f"-I{BACKEND.parent}", "-DHM_EDGES=1", language="c11")
-    subprocess.run([program, stubs / "saved.csv"], check=True, timeout=20)
+    subprocess.run([program, stubs / "saved.csv"], check=True, timeout=patience(20))
     run = stubs / "run"
     assert cli._run(["sim", str(stubs / "saved.csv"), "-o", str(run), "--config", "extended", "--mode", "event",
                      "--nodes", "4"]) == 0

@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.host.external.readers import there
+from tests.host.external.readers import needs
 from tests.pages.reading import PAGES, ROOT, blocks, statements
 from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, PROGRAMS, SETUP
+from tests.patience import patience, until
 
 #: Seconds until a program that serves gets Ctrl-C; and all that a page may take.
 _SERVES, _MOST = 6, 900
@@ -38,7 +38,7 @@ def shell(code, place):
         process = subprocess.Popen(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=said, env=_ENVIRONMENT,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            process.wait(_MOST)
+            process.wait(patience(_MOST))
         finally:
             # What a page leaves in the background ends, too.
             with contextlib.suppress(ProcessLookupError):
@@ -97,7 +97,7 @@ def test_page(page, demo, tmp_path):
     if not runs and not code:
         pytest.skip("each statement has a reason in table.py")
     for name in (name for where, name in PROGRAMS if where == page):
-        there(name, name)
+        needs(name)
     place = checkout(tmp_path)
     shutil.copytree(demo, place / "demo")
     before = "".join(text for where, text in SETUP if re.search(where, page))
@@ -108,21 +108,19 @@ def test_page(page, demo, tmp_path):
     if "ttyUSB0" in runs:
         server = subprocess.Popen([sys.executable, "-m", "hypermon.sim.uart_server", "demo/life.csv", "--link",
                                    "./ttyUSB0"], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + _MOST     # the first time, the board is compiled
-        while not (place / "ttyUSB0").exists():
-            assert server.poll() is None, "the simulated board has ended"
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        # The first time, the board is compiled.
+        until(lambda: (place / "ttyUSB0").exists() or server.poll() is not None, "the simulated board", _MOST)
+        assert server.poll() is None, "the simulated board has ended"
     try:
         shell(before, place)
         shell(runs, place)
     finally:
         if server is not None:
             server.terminate()
-            server.wait(60)
+            server.wait(patience(60))
     if code:
-        done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=_MOST,
-                              check=False)
+        done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True,
+                              timeout=patience(_MOST), check=False)
         assert done.returncode == 0, done.stderr
 
 

@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -22,6 +21,7 @@ from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, random_run
+from tests.patience import patience, until
 
 MESSAGES = Messages("nibble < 4", "nibble >= 12", "node % 2")
 
@@ -127,10 +127,7 @@ def clustered(folder):
                                  "--port", "0", "--no-dashboard", "--scheduler-file", folder / "scheduler.json"],
                                 cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
     try:
-        until = time.monotonic() + 60
-        while not (folder / "scheduler.json").exists():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until((folder / "scheduler.json").exists, "the scheduler")
         address = json.loads((folder / "scheduler.json").read_text())["address"]
         started += [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
                                       "--no-dashboard", "--no-nanny", "--local-directory", folder / f"{k}"], cwd=folder,
@@ -138,7 +135,7 @@ def clustered(folder):
         from distributed import Client
 
         with Client(address) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=patience(60))
             yield client
     finally:
         for process in started:

@@ -12,6 +12,7 @@ import pytest
 from hypermon.host.analysis.by_board import ANALYSES, Messages, analyse
 
 from tests.host.analysis.test_by_board import rows, run
+from tests.patience import patience
 
 __all__ = ["run"]
 
@@ -56,7 +57,7 @@ def test_spark_gives_the_same(run, tmp_path, capsys):
             (types / part).symlink_to(Path("../../..") / part)
     done = subprocess.run([PYTHON, "-c", PROGRAM, json.dumps([str(run.path), list(ANALYSES), lines, latency])],
                           env={**os.environ, "PYTHONPATH": str(types.parent), "SPARK_LOCAL_IP": "127.0.0.1"},
-                          cwd=tmp_path, capture_output=True, text=True, timeout=500)
+                          cwd=tmp_path, capture_output=True, text=True, timeout=patience(500))
     assert done.returncode == 0, done.stderr[-3000:]
     versions, found = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():

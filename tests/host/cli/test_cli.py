@@ -13,6 +13,7 @@ from hypermon.host.errors import to_install
 from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, frame, random_run
+from tests.patience import patience
 
 HELLO = "time_ns,node,port\n1000,0,5\n2000,0,21\n"
 
@@ -271,7 +272,7 @@ sys.exit(_run(sys.argv[1:]))
 def plain(*arguments):
     """The command in a process of its own, with neither Amaranth nor a simulator."""
     done = subprocess.run([sys.executable, "-c", BLOCKED, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=patience(60))
     return done.returncode, done.stdout, done.stderr.splitlines()
 
 
@@ -291,6 +292,6 @@ def test_the_virtual_board_without_its_tools_names_the_extra(tmp_path):
 
 def test_the_installed_command():
     program = Path(sys.executable).with_name("hypermon")
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=patience(60))
     assert done.returncode == 0
     assert re.fullmatch(r"hypermon \d+\.\d+\.\d+\n", done.stdout)

@@ -8,6 +8,8 @@ import pytest
 from hypermon.host.cli import cli
 from hypermon.host.cli.commands import COMMANDS
 
+from tests.patience import patience
+
 
 def listed(group: click.Group, width: int) -> str:
     context = click.Context(group, info_name="hypermon", terminal_width=width, max_content_width=width)
@@ -42,5 +44,6 @@ def test_help_waits_for_no_library(arguments):
     code = ("import sys\nfrom hypermon.host.cli import _run\n"
             f"assert _run({arguments!r}) == 0\n"
             "print([name for name in ('duckdb', 'numpy', 'pyarrow', 'rich') if name in sys.modules])")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=patience(60),
+                          check=True)
     assert done.stdout.splitlines()[-1] == "[]"

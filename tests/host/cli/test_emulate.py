@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 import struct
 import threading
 import time
@@ -16,6 +15,8 @@ from hypermon.sim.emulate.firmware import uf2
 from hypermon.sim.emulate.player import HOLD_NS, VirtualPort, emulate, stimulus_of
 from hypermon.sim.emulate.workload import load_workload
 from hypermon.sim.pins import data_of_event
+
+from tests.host.external.readers import needs
 
 EVENTS = [(1_000_000_000, 0, 17, b""), (1_500_000_000, 5, 255, bytes(range(14))), (2_000_000_000, 0, 18, b"ab")]
 
@@ -154,16 +155,14 @@ def test_bytes_out_of_pins(table, tmp_path, monkeypatch):
 
 
 def test_into_a_pico_of_bytes(table, tmp_path, capsys):
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("no arm-none-eabi-gcc here; on Debian: apt-get install gcc-arm-none-eabi")
+    needs("arm-none-eabi-gcc")
     out = tmp_path / "node.uf2"
     assert run(table, "--uf2", out, "--node", 0, "--port-bits", 8, "--pin", 21) == 0
     assert "data on GP21 to GP28, strobe on GP29" in capsys.readouterr().out
 
 
 def test_into_a_pico(table, tmp_path, capsys):
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("no arm-none-eabi-gcc here; on Debian: apt-get install gcc-arm-none-eabi")
+    needs("arm-none-eabi-gcc")
     out = tmp_path / "node.uf2"
     assert run(table, "--uf2", out, "--node", 5, "--pin", 7, "--edges", 2) == 0
     assert capsys.readouterr().out == f"{out}: node 5, 1 item in 0.002 s, data on GP7 to GP10, strobe on GP11\n"

@@ -15,6 +15,7 @@ from hypermon.host.errors import LinkError
 from hypermon.host.run import Run, open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
+from tests.patience import patience
 
 NOBODY = 65534
 
@@ -213,7 +214,7 @@ def as_nobody(tmp_path):
                 "import hypermon.sim.virtual.open; "
                 f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); sys.exit(cli._run(sys.argv[1:]))")
         done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=120, cwd=tmp_path)
+                              timeout=patience(120), cwd=tmp_path)
         return done.returncode, done.stdout, done.stderr.splitlines()
 
     return run

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypermon.host.export.formats import folder, sink, written
 
+from tests.patience import patience
+
 HYPERMON = Path(sys.executable).with_name("hypermon")
 
 
@@ -26,7 +28,7 @@ def on_a_terminal(*words: str | Path) -> tuple[bytes, str]:
                 said += data
         except OSError:  # the last program has closed it
             pass
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=patience(60)) == 0
     os.close(ours)
     return out, said.decode()
 

@@ -18,6 +18,7 @@ from hypermon.host.errors import to_install
 from hypermon.host.link import Found, tcp
 
 from tests.host.fake_board import FakeBoard
+from tests.patience import patience
 
 PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
 SIM = Found("sim:", "the virtual board, idle")
@@ -89,7 +90,7 @@ def test_every_command_has_examples_that_it_takes(path, command):
 
 def complete(*words: str) -> list[str]:
     done = subprocess.run([sys.executable, "-c", "from hypermon.host.cli import main; main()"], capture_output=True,
-                          text=True, timeout=60, check=False, env={
+                          text=True, timeout=patience(60), check=False, env={
                               **os.environ, "_HYPERMON_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(words),
                               "COMP_CWORD": str(len(words) - 1)})
     return [line.partition(",")[2] for line in done.stdout.splitlines()]

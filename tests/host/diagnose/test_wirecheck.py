@@ -16,6 +16,8 @@ from hypermon.host.diagnose.wirecheck import WALK, _explanations, _patterns, che
 from hypermon.sim.stimulus.stimulus import load
 from hypermon.sim.virtual.link import VirtualLink
 
+from tests.patience import patience
+
 NODE = Path(__file__).parents[3] / "sim" / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.
 LOW, HIGH = "low", "high"
@@ -173,8 +175,8 @@ int main(int argc, char **argv)
 }
 """)
     subprocess.run(["cc", "-std=c99", "-Wall", "-Werror", f"-DHM_EDGES={edges}", f"-I{NODE}", "walk.c", "-o", "walk",
-                    "-pthread"], cwd=tmp_path, check=True, timeout=60)
-    subprocess.run(["./walk", "out.csv"], cwd=tmp_path, check=True, timeout=60)
+                    "-pthread"], cwd=tmp_path, check=True, timeout=patience(60))
+    subprocess.run(["./walk", "out.csv"], cwd=tmp_path, check=True, timeout=patience(60))
     writes = [0] + [int(line.split(",")[2]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]
                     if line[0].isdigit()]
     assert judge(nibbles(writes, edges == 2), edges == 2) == (True, "every wire is correct")

@@ -26,7 +26,7 @@ fields = { at = "u8", text = "bytes" }
 def exported(run: Run, out: Path, *options: str) -> tuple[list[str], list[str]]:
     """What babeltrace2 says of it: a line an event, and a line a loss."""
     assert cli._run(["export", str(run.path), "--to", "ctf", str(out), *options]) == 0
-    said = read_by("babeltrace2", "babeltrace2", "--clock-cycles", "--no-delta", "--names=none", out)
+    said = read_by("babeltrace2", "--clock-cycles", "--no-delta", "--names=none", out)
     # Warnings are printed between events, even within a line.
     losses = re.findall(r"WARNING: Tracer discarded .*", said)
     lines = re.sub(r"WARNING: Tracer discarded .*\n?", "", said)

@@ -25,7 +25,7 @@ Record = tuple[str, int, int, str, dict[str, str]]
 def exported(run: Run, out: Path) -> list[Record]:
     assert cli._run(["export", str(run.path), "--to", "otf2", str(out)]) == 0
     found: list[Record] = []
-    for line in read_by("otf2-tools", "otf2-print", out / "traces.otf2").splitlines():
+    for line in read_by("otf2-print", out / "traces.otf2").splitlines():
         record = re.match(r"([A-Z0-9_]+) +(\d+) +(\d{10,})  ?(.*)", line)
         if record:
             found.append((record[1], int(record[2]), int(record[3]) - CLOCK_LATE_PS, record[4].strip(), {}))

@@ -28,7 +28,7 @@ def decoded(session: Path, node: int, *options: str, kind: str = "nibble") -> li
     lines = ":".join(f"{pin}={name}_{node}" for pin, name in
                      (("d0", "D0"), ("d1", "D1"), ("d2", "D2"), ("d3", "D3"), ("strobe", "STROBE")))
     decoder = ":".join(["hypermon_port", lines, "lost=lost", *options])
-    said = read_by("sigrok-cli", "sigrok-cli", "-i", session, "-P", decoder, "-A", f"hypermon_port={kind}",
+    said = read_by("sigrok-cli", "-i", session, "-P", decoder, "-A", f"hypermon_port={kind}",
                    "--protocol-decoder-samplenum", SIGROKDECODE_DIR=str(DECODERS))
     rows = re.findall(r"^(\d+)-(\d+) hypermon_port-1: (.*)$", said, re.MULTILINE)
     return [(int(first), int(last), text) for first, last, text in rows]
@@ -166,7 +166,7 @@ def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[
 def of_stream(path: Path, kind: str, channels: int = 8) -> list[str]:
     """What sigrok shows of a stream, a byte a sample; with more channels one is the clock."""
     lines = ":".join([f"b{bit}={bit}" for bit in range(8)] + ["clk=8"] * (channels > 8))
-    said = read_by("sigrok-cli", "sigrok-cli", "-I", f"binary:numchannels={channels}:samplerate=1000000", "-i", path,
+    said = read_by("sigrok-cli", "-I", f"binary:numchannels={channels}:samplerate=1000000", "-i", path,
                    "-P", f"hypermon_stream:{lines}", "-A", f"hypermon_stream={kind}", SIGROKDECODE_DIR=str(DECODERS))
     return re.findall(r"^hypermon_stream-1: (.*)$", said, re.MULTILINE)
 

@@ -8,7 +8,7 @@ from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.run import Run
 
-from tests.host.external.readers import read_by, there
+from tests.host.external.readers import needs, read_by
 
 Change = tuple[int, str]
 
@@ -80,12 +80,12 @@ def test_dump(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None
     assert cli._run(["export", str(run.path), "--to", "vcd", str(out)]) == 0
     check(run, read(out.read_text()))
     # An independent reader, which writes another format; and what reads that one.
-    read_by("gtkwave", "vcd2fst", out, tmp_path / "out.fst")
-    check(run, read(read_by("gtkwave", "fst2vcd", tmp_path / "out.fst")))
+    read_by("vcd2fst", out, tmp_path / "out.fst")
+    check(run, read(read_by("fst2vcd", tmp_path / "out.fst")))
     # And packed as it is written.
-    there("gtkwave", "vcd2fst")
+    needs("vcd2fst")
     assert cli._run(["export", str(run.path), "--to", "fst", str(tmp_path / "own.fst")]) == 0
-    check(run, read(read_by("gtkwave", "fst2vcd", tmp_path / "own.fst")))
+    check(run, read(read_by("fst2vcd", tmp_path / "own.fst")))
 
 
 def test_what_does_not_pack(losing_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.host.external.readers import there
+from tests.host.external.readers import needs
+from tests.patience import in_time, patience
 
 __all__ = ["browser_page", "fits", "has_state", "served"]
 
@@ -27,14 +28,14 @@ def served(*arguments: object, command: str = "serve", said: str = "") -> Iterat
         yield found[0]
     finally:
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=60)
+        told = process.communicate(timeout=patience(60))
     assert (process.returncode, told[1]) == (0, said)
 
 
 @contextmanager
 def browser_page(address: str, **options: object) -> Iterator[object]:
     """The page; fails if it complains, or asks for anything that is not from there."""
-    chromium = there("chromium", "chromium")
+    chromium = needs("chromium")
     api = pytest.importorskip("playwright.sync_api")
     faults = []
     with api.sync_playwright() as playwright:
@@ -44,7 +45,7 @@ def browser_page(address: str, **options: object) -> Iterator[object]:
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: None if request.url.startswith((address, "data:", "blob:")) else
                 faults.append(request.url))
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(1000 * patience(30))
         page.goto(address)
         yield page
         browser.close()
@@ -53,15 +54,13 @@ def browser_page(address: str, **options: object) -> Iterator[object]:
 
 def has_state(page: object, text: str) -> None:
     """Waits until the page says so. (Its policy lets no text be run as a program: no ``wait_for_function``.)"""
-    from playwright.sync_api import expect
-
-    expect(page.locator("#state")).to_have_text(text, timeout=30_000)
+    page.locator(f"#state:text-is({text!r})").wait_for()
 
 
 def fits(page: object, width: int, height: int = 900, within: float = 10) -> None:
     """Gives the window a size, and waits until nothing is wider: charts follow their place a moment later."""
     page.set_viewport_size({"width": width, "height": height})
-    limit = time.monotonic() + within
+    began = time.monotonic()
     while (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
-        assert time.monotonic() < limit, f"{wide} pixels in a window of {width}"
+        in_time(began, within, f"{wide} pixels to fit a window of {width}")
         time.sleep(0.05)

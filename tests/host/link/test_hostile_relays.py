@@ -22,6 +22,7 @@ from hypermon.host.record import recorder
 from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
+from tests.patience import in_time, patience
 
 GREETING = {"uri": "x", "slow": False, "virtual": False, "ticket": 7}
 TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"
@@ -30,10 +31,10 @@ TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"
 @pytest.fixture
 def lying(monkeypatch):
     """``lying(serve)``: the URI of a relay whose connections ``serve(connection)`` talks to, each in a thread."""
-    monkeypatch.setattr(tcp, "_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(tcp, "_TIMEOUT_S", patience(0.4))
     monkeypatch.setattr(tcp, "_AGAIN_S", 0.01)
     for name, seconds in {"_SILENCE_S": 0.3, "_NOISE_S": 1.0, "_LAST_S": 2.0}.items():
-        monkeypatch.setattr(recorder, name, seconds)
+        monkeypatch.setattr(recorder, name, patience(seconds))
     listeners = []
 
     def make(serve) -> str:
@@ -78,14 +79,14 @@ def ended(uri, capsys, *command):
     tracemalloc.start()
     begun = time.monotonic()
     status = _run([*command, "-b", uri])
-    seconds, peak = time.monotonic() - begun, tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     said = capsys.readouterr()
     for text in (said.out, said.err):
         assert all(letter.isprintable() or letter in "\n\r" for letter in text), text
     assert "Traceback" not in said.err
     assert peak < 40 << 20
-    assert seconds < 15
+    in_time(begun, 15)
     return status, said.err
 
 

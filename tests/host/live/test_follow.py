@@ -28,6 +28,7 @@ from hypermon.host.recording.segments import segments, write_json
 from tests.host.decode.test_item_runs import named
 from tests.host.fake_board import FakeBoard, block, random_run
 from tests.host.items import emitted, in_blocks, play
+from tests.patience import patience, until
 
 
 def info_of(board, **more) -> RunInfo:
@@ -315,15 +316,10 @@ def test_record_print(stimulus, tmp_path):
     """All items are printed; until somebody reads, the recording ends all the same."""
     run = tmp_path / "run"
     process = started("record", "-b", f"sim:{stimulus}", "-o", run, "--print")
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if (run / "recording.json").exists() and RunInfo.load(run / "recording.json").end is not None:
-            break
-        time.sleep(0.05)
-    else:
-        raise AssertionError("a reader that does not read has held up the recording")
+    until(lambda: (run / "recording.json").exists() and RunInfo.load(run / "recording.json").end is not None,
+          "a recording that a reader who does not read must not hold up", 120)
     assert process.poll() is None, "its lines do not fit a pipe"
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=patience(60))
     assert len(out.splitlines()) == 20_000
     assert out.splitlines()[1].endswith("  node 1  nibble 1")
     assert "20,000 items, 0 lost" in said

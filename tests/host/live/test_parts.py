@@ -11,6 +11,7 @@ from hypermon.host.live.session import Session
 from hypermon.host.record import process
 
 from tests.host.fake_board import FakeBoard, random_run
+from tests.patience import patience
 
 aiohttp = pytest.importorskip("aiohttp")
 from hypermon.host.live import files, server  # noqa: E402
@@ -29,7 +30,7 @@ def serving(make_run):
             session = Session(None, run.path, run.path.parent)
             async with (server.listening(session, "127.0.0.1", 0, None) as address,
                         aiohttp.ClientSession(address) as client):
-                return await asyncio.wait_for(work(client, session), 30)
+                return await asyncio.wait_for(work(client, session), patience(30))
 
         return asyncio.run(within())
 

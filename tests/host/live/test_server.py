@@ -15,6 +15,7 @@ from hypermon.host.live.options import options
 from hypermon.host.live.session import Session
 
 from tests.host.fake_board import FakeBoard, random_run
+from tests.patience import patience
 
 aiohttp = pytest.importorskip("aiohttp")
 TOKEN = "correct horse battery"
@@ -61,7 +62,7 @@ def test_what_a_view_gets(ask):
         async with client.ws_connect("/live") as socket:
             await socket.send_str(json.dumps({"span_s": 1e9}))
             while True:
-                data = await socket.receive_bytes(timeout=10)
+                data = await socket.receive_bytes(timeout=patience(10))
                 size = struct.unpack_from("<I", data)[0]
                 state = json.loads(data[4:4 + size])
                 if state["state"] == "ended" and state["begin_ps"] == 0:

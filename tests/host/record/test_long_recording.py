@@ -23,6 +23,7 @@ from hypermon.host.run import open_run
 
 from tests.host.endless import EndlessLink
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
+from tests.patience import patience, until
 
 PROGRAM = [sys.executable, str(Path(__file__).parents[1] / "endless.py")]
 
@@ -129,7 +130,7 @@ def test_a_full_disk(tmp_path):
         child = record_in_a_process(tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=patience(60))
     assert child.returncode == 1
     assert "the disk is full" in said
     run = open_run(tmp_path / "run")
@@ -144,10 +145,7 @@ def test_a_full_disk(tmp_path):
 def test_a_killed_host(tmp_path):
     child = record_in_a_process(tmp_path / "run", paced=1, gap=1000)
     stream = tmp_path / "run" / "stream.bin"
-    begin = time.monotonic()
-    while not (stream.exists() and stream.stat().st_size > 300_000):
-        assert time.monotonic() - begin < 60
-        time.sleep(0.01)
+    until(lambda: stream.exists() and stream.stat().st_size > 300_000, "the recording to grow")
     child.send_signal(signal.SIGKILL)
     child.communicate()
     run = open_run(tmp_path / "run")
@@ -290,15 +288,12 @@ def test_other_work_does_not_starve_a_recording(tmp_path):
     try:
         child = record_in_a_process(tmp_path / "run", paced=1)
         stream = tmp_path / "run" / "stream.bin"
-        begin = time.monotonic()
-        while not stream.exists() or stream.stat().st_size == 0:
-            assert time.monotonic() - begin < 60
-            time.sleep(0.01)
+        until(lambda: stream.exists() and stream.stat().st_size, "the recording to begin")
         begin = time.monotonic()
         time.sleep(5)
         child.send_signal(signal.SIGINT)
         seconds = time.monotonic() - begin
-        child.communicate(timeout=60)
+        child.communicate(timeout=patience(60))
     finally:
         for process in load:
             process.kill()

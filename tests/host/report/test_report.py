@@ -20,7 +20,7 @@ from hypermon.host.report.report import report_html, write_report
 from PIL import Image
 
 from tests.host.external.browsing import fits
-from tests.host.external.readers import there
+from tests.host.external.readers import needs
 from tests.host.fake_board import FakeBoard
 from tests.host.live.test_page import _CONTRAST
 from tests.host.telling import made_up
@@ -122,7 +122,7 @@ def test_events_and_states_by_name(told):
 
 def test_in_a_browser(told, losing_run, tmp_path):
     """Both themes, three widths: the page is not wider than the window, texts can be read, figures have the ground."""
-    chromium, api = there("chromium", "chromium"), pytest.importorskip("playwright.sync_api")
+    chromium, api = needs("chromium"), pytest.importorskip("playwright.sync_api")
     named = told(made_up(random.Random(4), 2000))
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless"])

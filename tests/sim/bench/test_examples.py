@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from hypermon.host import open_run
 
-from tests.host.external.readers import there
+from tests.host.external.readers import needs
+from tests.patience import patience
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "cocotb"
 
 
 def ran(*command: object, folder: Path) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, timeout=600,
-                          check=False)
+    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True,
+                          timeout=patience(600), check=False)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-3000:]
     return said
@@ -27,7 +28,7 @@ def ran(*command: object, folder: Path) -> str:
 @pytest.mark.parametrize(("example", "nodes"), [("core", 3), ("uart", 1), ("uart-amaranth", 1)])
 def test_example(tmp_path: Path, example: str, nodes: int, simulator: str) -> None:
     if simulator == "icarus":
-        there("iverilog", "iverilog")
+        needs("iverilog")
     for path in EXAMPLES.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)

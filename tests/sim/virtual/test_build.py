@@ -5,13 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.virtual import build
 
+from tests.patience import patience, until
 from tests.sim.plain_host import once
 from tests.sim.virtual.test_link import stimulus, strobes
 
@@ -162,14 +162,12 @@ def test_two_processes_build_once(tmp_path):
     environment = {**os.environ, "HYPERMON_CACHE": str(tmp_path / "cache")}
     processes = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)]
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("building-*")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: list(tmp_path.glob("building-*")), "the first process to build")
     processes.append(subprocess.Popen(processes[0].args, env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     waiting = processes[1].stderr.readline()
     (tmp_path / "go").touch()
-    outputs = [process.communicate(timeout=60) for process in processes]
+    outputs = [process.communicate(timeout=patience(60)) for process in processes]
     assert [out for out, _ in outputs] == ["x\n", "x\n"]
     assert "another process is building" in waiting
     assert "half a minute, once" in outputs[0][1]

@@ -19,6 +19,8 @@ from hypermon.host.link.pcie import PcieLink
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 from hypermon.sim.virtual.pcie.pcie_board import PcieBoard
 
+from tests.patience import in_time
+
 from .vfio_client import CONFIG, VfioClient
 
 GEOMETRY = Geometry(4, sinks=tuple(Sink))
@@ -63,10 +65,10 @@ class Recording:
         with Device(link) as device:
             device.prepare(Settings())
             device.start()
-            stopped, until = False, time.monotonic() + 60
+            stopped, began = False, time.monotonic()
             while not any(isinstance(i, Block) and i.head.type is BlockType.CENSUS
                           and CensusFlag.STOP in read_census(i).flags for i in items[-50:]):
-                assert time.monotonic() < until
+                in_time(began, 60)
                 piece = link.stream(1 << 20)
                 items += scanner.feed(piece)
                 meanwhile(piece)

