@@ -11,6 +11,8 @@ from hypermon.host.decode import event_framing
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
+from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import PARTS, fault, replace_part
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
@@ -48,12 +50,9 @@ def framed_events(run: DecodedRun) -> int:
             count += table.num_rows
             yield table
 
-    aside = run.path / f".{FRAMED}.new"
-    try:
-        write_named(aside, event_framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
-        replace_part(run.path, aside, FRAMED)
-    finally:
-        aside.unlink(missing_ok=True)
+    with locked(run.path, run.tell), aside(run.path) as new:
+        write_named(new / FRAMED, event_framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
+        replace_part(run.path, new / FRAMED, FRAMED)
     return count
 
 
@@ -66,7 +65,10 @@ def framed_file(run: DecodedRun) -> Path | None:
     if part is None and not os.path.lexists(path):
         return None
     if part is None or fault(path, part) is not None:
-        framed_events(run)
+        with locked(run.path, run.tell):
+            part = run.decode()[PARTS].get(FRAMED)      # another process may have made it meanwhile
+            if part is None or fault(path, part) is not None:
+                framed_events(run)
     return path
 
 

@@ -17,6 +17,8 @@ from hypermon.host.dictionary.dictionary import Logging
 from hypermon.host.dictionary.long_messages import LOG_SCHEMA, Joiner, LogLine
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
+from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import PART, PARTS, checksum, described, faults
 from hypermon.host.recording.segments import sync_file, write_json
 from hypermon.host.tables.selection import Selection, selected_batches
@@ -56,12 +58,12 @@ def log_file(run: DecodedRun) -> Path | None:
             tables.append(_table(joiner.add(_rows(batch, dictionary.logging))))
         tables.append(_table(joiner.finish()))
     joined = pa.concat_tables(tables).sort_by([("time_ps", "ascending"), ("node", "ascending")])
-    aside = run.path / f".{LOGS}.new"
-    pq.write_table(joined, aside, compression="zstd")
-    sync_file(aside)
-    part = described(aside)
-    os.replace(aside, path)
-    write_json(run.path / _MADE_OF, {"made_of": made_of, PARTS: {LOGS: part}})
+    with locked(run.path, run.tell), aside(run.path) as new:
+        pq.write_table(joined, new / LOGS, compression="zstd")
+        sync_file(new / LOGS)
+        part = described(new / LOGS)
+        os.replace(new / LOGS, path)
+        write_json(run.path / _MADE_OF, {"made_of": made_of, PARTS: {LOGS: part}})
     return path
 
 

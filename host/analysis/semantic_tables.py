@@ -5,7 +5,6 @@ do not fit into memory. ``semantics.json`` states what they were made from, so t
 """
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
+from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import write_json
 from hypermon.host.tables.selection import Selection
@@ -42,33 +43,31 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     if dictionary is None or not files:
         return {}
     parts = run.decode()[PARTS]
-    paths = {name: run.path / f"{name}.parquet" for name in COLUMNS}
-    names = [path.relative_to(run.path).as_posix() for path in (*files, *run.loss_files())]
+    paths, losses = {name: run.path / f"{name}.parquet" for name in COLUMNS}, run.loss_files()
+    names = [path.relative_to(run.path).as_posix() for path in (*files, *losses)]
     made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
                "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
-    if not _current(run, made_of):
-        aside = run.path / ".semantics.new"
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir()
-        try:
-            if os.path.lexists(run.path / _MADE_OF):
-                os.rename(run.path / _MADE_OF, aside / "old.json")
-            made = _make(run, dictionary, files, paths, aside)
-            write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    if _current(run, made_of):
+        return paths
+    with locked(run.path, run.tell):
+        if not _current(run, made_of):      # another process may have made them meanwhile
+            with aside(run.path) as new:
+                if os.path.lexists(run.path / _MADE_OF):
+                    os.rename(run.path / _MADE_OF, new / "old.json")
+                made = _make(losses, dictionary, files, paths, new)
+                write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
 
 
-def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], aside: Path | None = None) -> None:
+def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], folder: Path | None = None) -> None:
     """Creates a view ``events`` of files, whose rows are in order of time, ties by node, whichever board wrote them.
 
     Parameters
     ----------
-    aside : a directory where the events of several boards are put in order, in a file that the view reads.
+    folder : a directory where the events of several boards are put in order, in a file that the view reads.
     """
-    if aside is not None and len(by_board(files)) > 1:
-        files = [_in_order(files, aside / "events.parquet")]
+    if folder is not None and len(by_board(files)) > 1:
+        files = [_in_order(files, folder / "events.parquet")]
     connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
 
 
@@ -93,18 +92,18 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
     return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"])
 
 
-def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], paths: dict[str, Path],
-          aside: Path) -> dict[str, Part]:
+def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], paths: dict[str, Path],
+          new: Path) -> dict[str, Part]:
     """Makes the tables in a directory, and moves them to their final paths."""
     with duckdb.connect() as connection:
-        connection.execute("set temp_directory = ?", [str(aside / "spill")])
-        view_events(connection, files, aside)
-        connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
+        connection.execute("set temp_directory = ?", [str(new / "spill")])
+        view_events(connection, files, new)
+        connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
         create_views(connection, dictionary)
         for name in COLUMNS:
             connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
-                               f"to {text(str(aside / name))} (format parquet)")
-    made = {path.name: described(aside / name) for name, path in paths.items()}
+                               f"to {text(str(new / name))} (format parquet)")
+    made = {path.name: described(new / name) for name, path in paths.items()}
     for name, path in paths.items():
-        put(aside / name, path, aside)
+        put(new / name, path, new)
     return made

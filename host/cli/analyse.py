@@ -52,14 +52,10 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
                 click.echo(json.dumps(row))
         return
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from hypermon.host.export.formats import sink
 
-    aside = out.with_name(f".{out.name}.new")
-    try:
-        pq.write_table(found, aside)
-        aside.replace(out)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise HypermonError(f"{out}: {error.strerror or error}") from None
+    with sink(str(out)) as file:
+        pq.write_table(found, file)
 
 
 def _by_dask(run: Any, question: str, scheduler: str, messages: Any) -> Any:

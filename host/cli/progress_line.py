@@ -123,9 +123,14 @@ def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
         click.echo(printable(line), err=True)
 
 
+def _tell(said: str) -> None:
+    click.echo(printable(said), err=True)
+
+
 def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
     """A RUN and the summary of its decode, with a line of progress, and one about its losses."""
     run = Run(path)
+    run.tell = _tell
     with contextlib.ExitStack() as stack:
         line: ProgressLine | None = None
 
@@ -135,6 +140,6 @@ def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> t
                 line = stack.enter_context(ProgressLine(f"decoding {path}"))
             line.decoding(size, total, ledger)
 
-        done = decode(run, decoding, lambda said: click.echo(said, err=True))
+        done = decode(run, decoding, _tell)
     complain(run, done)
     return run, done

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import sys
 import tempfile
@@ -316,6 +317,8 @@ def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None
     selection = _selection(Run(run), nodes, from_ms, to_ms)
     opened, _ = decoded(run)
     path = run / "report.html" if out is None else out
+    if out is None and os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise HypermonError(f"{path}: it is not a regular file of the run; remove it, or name another file with -o")
     with busy_line(f"writing the report of {run}"), tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
         if selection != Selection():
             trim_run(opened, Path(folder) / opened.path.resolve().name, selection)

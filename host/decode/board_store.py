@@ -19,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment, align, offsets
 from hypermon.host.decode.partitions import Place, Reading, kept_partition, partition_name, write_partition
+from hypermon.host.recording.aside import aside
 from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import ACCOUNT, PARTS, Part, described
@@ -76,6 +77,8 @@ def _clean(run: RunDirectory) -> None:
     """Removes tables that are of no board of the run: of the layout with one merged copy, or of another run."""
     boards = {partition_name(number) for number in range(len(run.info.boards))}
     for kind in ("events", "loss"):
+        if (run.path / kind).is_symlink():      # its files are not the RUN's
+            (run.path / kind).unlink()
         for path in [*(run.path / kind).glob("*")]:
             if path.name not in boards:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -84,10 +87,10 @@ def _clean(run: RunDirectory) -> None:
 
 def _write_boards(run: Path, aligned: Sequence[Alignment]) -> Part:
     rows = [{**asdict(own), "uri": own.board, "board": number} for number, own in enumerate(aligned)]
-    aside = run / f".{BOARDS_TABLE}.new"
-    pq.write_table(pa.Table.from_pylist(rows, BOARDS_SCHEMA), aside)
-    sync_file(aside)
-    os.replace(aside, run / BOARDS_TABLE)
+    with aside(run) as new:
+        pq.write_table(pa.Table.from_pylist(rows, BOARDS_SCHEMA), new / BOARDS_TABLE)
+        sync_file(new / BOARDS_TABLE)
+        os.replace(new / BOARDS_TABLE, run / BOARDS_TABLE)
     sync_directory(run)
     return described(run / BOARDS_TABLE)
 

@@ -8,7 +8,6 @@ removed or exchanged, everything is decoded again. A decode that was killed leav
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
@@ -26,8 +25,9 @@ from hypermon.host.decode.alignment import ALIGNMENT
 from hypermon.host.decode.board_store import store_boards
 from hypermon.host.decode.ledger import BoardCensus, Ledger, Rows
 from hypermon.host.decode.table_files import LOSS_TABLE, event_batches, event_files, loss_files
-from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, name_events
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, name_events, names_due
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.locking import locked
@@ -133,7 +133,7 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
 
     Parameters
     ----------
-    tell : called with one line if there was a decode that cannot be used.
+    tell : called with one line if there was a decode that cannot be used, or if another process is at work on it.
 
     Returns
     -------
@@ -148,8 +148,11 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
                                          "cannot decode; a newer one can: pip install --upgrade hypermon")
-    with locked(run.path):
-        done, reason = _done(run)
+    done, reason = _done(run)
+    if done is not None and not names_due(run, done[PARTS]):
+        return done
+    with locked(run.path, tell):
+        done, reason = _done(run)       # another process may have decoded it meanwhile
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
                                                         f"{run.info.keep}: there are no blocks to decode again")
@@ -367,26 +370,16 @@ def _table(rows: Rows, scale: TimeScale) -> pa.Table:
     return event_table(found) if isinstance(found, Events) else found
 
 
-def _aside(run: RunDirectory) -> Path:
-    aside = run.path / ".decode.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
-    return aside
-
-
 def _decode(run: RunDirectory, progress: Progress | None) -> dict[str, Any]:
     info = run.info
-    aside = _aside(run)
-    try:
-        losses = TableWriter(aside / LOSS_TABLE, LOSS_SCHEMA)
-        with EventWriter(aside / "events", event_schema(info.item_modes, info.nodes), cores()) as events:
+    with aside(run.path) as new:
+        losses = TableWriter(new / LOSS_TABLE, LOSS_SCHEMA)
+        with EventWriter(new / "events", event_schema(info.item_modes, info.nodes), cores()) as events:
             result, late = _pass(run, progress, lambda rows: events.add(rows.events(info.scale)), losses.add)
         if late is not None:
-            insert_events(aside / "events", late.events(info.scale))
+            insert_events(new / "events", late.events(info.scale))
         losses.close()
-        return _put_in_place(run, aside, result, {**_made_of(run), "stream_size": result["stream_size"]})
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        return _put_in_place(run, new, result, {**_made_of(run), "stream_size": result["stream_size"]})
 
 
 def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows], object],
@@ -449,15 +442,15 @@ def _changed(run: RunDirectory) -> str | None:
     return f"{min(more)} was not recorded" if more else None
 
 
-def _put_in_place(run: RunDirectory, aside: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
+def _put_in_place(run: RunDirectory, new: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
     """The old decode is invalid from the first step on, the new one valid after the last, even after a power cut."""
-    for path in aside.rglob("*.parquet"):
+    for path in new.rglob("*.parquet"):
         sync_file(path)
-    sync_directory(aside / "events")
-    parts = tables_of(aside)
+    sync_directory(new / "events")
+    parts = tables_of(new)
     if os.path.lexists(run.path / ACCOUNT):
-        os.rename(run.path / ACCOUNT, aside / "old.json")
+        os.rename(run.path / ACCOUNT, new / "old.json")
     for name in ("events", LOSS_TABLE):
-        put(aside / name, run.path / name, aside)
+        put(new / name, run.path / name, new)
     sync_directory(run.path)
     return write_account(run.path, run.info, result, parts, made_of)

@@ -1,6 +1,6 @@
 """A RUN with the tables of its decode."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,18 @@ __all__ = ["DecodedRun"]
 
 
 class DecodedRun(RunDirectory):
-    """A RUN, decoded when its tables are needed; see :class:`.RunDirectory`."""
+    """A RUN, decoded when its tables are needed; see :class:`.RunDirectory`.
+
+    Members
+    -------
+    tell : called with one line if there is something to say, such as that another process is at work on the tables.
+    """
+
+    tell: Callable[[str], None] | None = None
 
     def decode(self) -> dict[str, Any]:
         """Decodes unless that is done. Returns the summary of :mod:`hypermon.host.decode.decode`."""
-        return decode_run(self)
+        return decode_run(self, tell=self.tell)
 
     def event_files(self) -> list[Path]:
         """The files that contain the events: in order, one board after the other. Decodes first if needed.

@@ -8,7 +8,6 @@
 with ``partition.json`` as the last file. Therefore a part is whole or does not count, whenever its decoder was killed.
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
 from hypermon.host.recording.clock import WallClock
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import PART, PARTS, described, faults, put
@@ -85,31 +85,27 @@ def write_partition(place: Place, made_of: dict[str, Any], read: Reading, cores:
     """Writes the part of a board, in place of the one there may be. Returns the contents of ``partition.json``."""
     run, part = place.run, place.part
     name = partition_name(place.number)
-    aside = run.path / f".{name}.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    for kind in _TABLES:
-        (aside / kind / name).mkdir(parents=True)
-    try:
-        summary = _write(place, part, aside, read, cores)
-        parts = {path.relative_to(aside).as_posix(): described(path) for path in sorted(aside.rglob("*.parquet"))}
+    with aside(run.path) as new:
+        for kind in _TABLES:
+            (new / kind / name).mkdir(parents=True)
+        summary = _write(place, part, new, read, cores)
+        parts = {path.relative_to(new).as_posix(): described(path) for path in sorted(new.rglob("*.parquet"))}
         for path in parts:
-            sync_file(aside / path)
-            sync_directory((aside / path).parent)
+            sync_file(new / path)
+            sync_directory((new / path).parent)
         (part.path / PARTITION).unlink(missing_ok=True)
         for kind in _TABLES:
             (run.path / kind).mkdir(exist_ok=True)
-            old = aside / f"old-{kind}"
+            old = new / f"old-{kind}"
             old.mkdir()
-            put(aside / kind / name, run.path / kind / name, old)
+            put(new / kind / name, run.path / kind / name, old)
             sync_directory(run.path / kind)
         account = {"made_of": made_of, "summary": summary, PARTS: parts}
         write_json(part.path / PARTITION, account)
         return account
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write(place: Place, part: RunDirectory, aside: Path, read: Reading, cores: int) -> dict[str, Any]:
+def _write(place: Place, part: RunDirectory, new: Path, read: Reading, cores: int) -> dict[str, Any]:
     name = partition_name(place.number)
     group = min(max(GROUP_EVENTS // len(place.run.info.boards), _GROUP_MIN), _GROUP_MAX)
     schema = event_schema(place.run.info.item_modes, place.run.info.nodes)
@@ -118,14 +114,14 @@ def _write(place: Place, part: RunDirectory, aside: Path, read: Reading, cores: 
     def moved(events: pa.Table) -> pa.Table:
         return _moved(_widened(events, schema), place.own, ["time_ps"])
 
-    with _DatedEvents(aside / "events" / name, schema, place.clock, cores, group) as writer:
+    with _DatedEvents(new / "events" / name, schema, place.clock, cores, group) as writer:
         summary, late = read(part, lambda events: writer.add(moved(events)), losses.extend)
     if late is not None:
-        _insert(aside / "events" / name, moved(late), place.clock)
+        _insert(new / "events" / name, moved(late), place.clock)
     rows = np.array(losses, np.int64).reshape(len(losses), len(LOSS_SCHEMA)).T
     columns = [pa.array(values).cast(field.type) for values, field in zip(rows, LOSS_SCHEMA, strict=True)]
     loss = _moved(pa.Table.from_arrays(columns, schema=LOSS_SCHEMA), place.own, ["from_ps", "to_ps"])
-    _write_losses(aside / "loss" / name, loss.sort_by([("from_ps", "ascending"), ("node", "ascending")]), place.clock)
+    _write_losses(new / "loss" / name, loss.sort_by([("from_ps", "ascending"), ("node", "ascending")]), place.clock)
     return summary
 
 

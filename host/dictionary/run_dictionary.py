@@ -16,12 +16,14 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit, decode_fields
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import Part, fault, replace_part
+from hypermon.host.recording.segments import replace_file
 from hypermon.host.text.json_file import Shape, integer, listed, maybe, parse_json, table, text
 
 __all__ = ["FRAMED", "KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files",
-           "write_named"]
+           "names_due", "write_named"]
 
 KEPT = "dictionary.toml"
 #: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
@@ -37,9 +39,7 @@ def keep_dictionary(run: RunDirectory, path: str | os.PathLike[str]) -> Dictiona
     dictionary = load_dictionary(path)
     kept = run.path / KEPT
     if not kept.is_file() or kept.read_bytes() != dictionary.source:
-        aside = run.path / f".{KEPT}.new"
-        aside.write_bytes(dictionary.source)
-        os.replace(aside, kept)
+        replace_file(kept, dictionary.source)
     return dictionary
 
 
@@ -53,19 +53,28 @@ def kept_dictionary(run: RunDirectory) -> Dictionary | None:
     return None
 
 
-def name_events(run: RunDirectory, parts: Mapping[str, Part]) -> bool:
-    """Names the events of a RUN's tables, in place, if that is not done yet; returns whether it did.
-
-    The caller must ensure that nothing else decodes the RUN meanwhile.
+def names_due(run: RunDirectory, parts: Mapping[str, Part]) -> list[str]:
+    """The tables whose events have not been named with the RUN's dictionary yet.
 
     Parameters
     ----------
     parts : the tables of its decode.
     """
     dictionary = kept_dictionary(run)
+    if dictionary is None:
+        return []
     own = [name for name in sorted(parts) if name.startswith("events/") and run.info.item_modes.events]
     framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED]) is None else []
-    return dictionary is not None and name_files(run.path, own + framed, dictionary)
+    return [name for name in own + framed if fit_of(run.path / name, dictionary) is None]
+
+
+def name_events(run: RunDirectory, parts: Mapping[str, Part]) -> bool:
+    """Names the events of a RUN's tables, in place, if that is not done yet; returns whether it did.
+
+    The caller must ensure that nothing else decodes the RUN meanwhile.
+    """
+    dictionary, due = kept_dictionary(run), names_due(run, parts)
+    return dictionary is not None and name_files(run.path, due, dictionary)
 
 
 def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
@@ -104,8 +113,7 @@ def name_files(run: Path, names: Iterable[str], dictionary: Dictionary) -> bool:
 
 
 def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
-    aside = run / f".{Path(name).name}.new"
-    with pq.ParquetFile(run / name) as file:
+    with pq.ParquetFile(run / name) as file, aside(run) as new:
         # The metadata was written with the table: the schema does not contain it.
         metadata = dict(file.metadata.metadata or {})
         table = file.schema_arrow.empty_table().replace_schema_metadata(metadata)
@@ -114,12 +122,10 @@ def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
                              f"its metadata name a column {min(unknown)[:60]!r}, which it does not have")
         groups = (_bare(file.read_row_group(group)) for group in range(file.num_row_groups))
         try:
-            write_named(aside, _bare(table).schema, groups, dictionary)
-            replace_part(run, aside, name)
+            write_named(new / FRAMED, _bare(table).schema, groups, dictionary)
+            replace_part(run, new / FRAMED, name)
         except pa.ArrowException as error:
             raise InputError(run / name, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
-        finally:
-            aside.unlink(missing_ok=True)
 
 
 def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:

@@ -122,7 +122,8 @@ def sink(out: str) -> Iterator[BinaryIO]:
     aside = _aside(path)
     try:
         with _named(out):
-            with open(aside, "wb") as file:
+            aside.unlink(missing_ok=True)       # of an earlier process with the same number
+            with open(aside, "xb") as file:
                 yield file
             os.replace(aside, path)
     finally:

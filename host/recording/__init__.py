@@ -2,7 +2,7 @@
 
 >>> from hypermon.host.recording import Run, RunInfo, RunWriter
 
-Flow: info, segments, locking, parts, clock, pulses, drift_log, directory, writer
+Flow: info, segments, locking, aside, parts, clock, pulses, drift_log, directory, writer
 """
 
 from importlib import import_module

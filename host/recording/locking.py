@@ -1,9 +1,10 @@
-"""One decoder at a time: the lock of a run's directory, on POSIX systems and on Windows."""
+"""One writer of tables at a time: the lock of a run's directory, on POSIX systems and on Windows."""
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 if sys.platform == "win32":
@@ -16,16 +17,23 @@ else:
 
 __all__ = ["LOCK", "locked"]
 
+#: The locks of each thread.
+_HERE = threading.local()
+
 #: Held in place of the directory where a directory cannot be locked (Windows).
 LOCK = ".lock"
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Holds the directory's lock inside the context, and waits for it if another process has it.
+def locked(directory: Path, tell: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Holds the directory's lock inside the context, and waits for it if another process or thread has it.
 
-    The lock is released when the process ends, however it ends. On POSIX systems it is the directory's own and leaves
-    no file. On Windows it is that of a file, ``.lock``, which stays.
+    A thread that holds it may take it again. The lock is released when the process ends, however it ends. On POSIX
+    systems it is the directory's own and leaves no file. On Windows it is that of a file, ``.lock``, which stays.
+
+    Parameters
+    ----------
+    tell : called with one line if another process has the lock; it names that process, if the system does.
 
     Raises
     ------
@@ -34,23 +42,58 @@ def locked(directory: Path) -> Iterator[None]:
     """
     if sys.platform == "win32":
         handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT)
-        _wait_for(handle)
     else:
         handle = os.open(directory, os.O_RDONLY)
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    status = os.fstat(handle)
+    own, held = (status.st_dev, status.st_ino), _held()
     try:
-        yield
+        if own not in held:
+            _wait_for(handle, tell, directory)
+        held[own] = held.get(own, 0) + 1
+        try:
+            yield
+        finally:
+            held[own] -= 1
+            if not held[own]:
+                del held[own]
     finally:
         os.close(handle)
 
 
-def _wait_for(handle: int) -> None:
-    """Locks the first byte of a file on Windows, where one call tries for ten seconds only."""
-    if sys.platform == "win32":
+def _held() -> dict[tuple[int, int], int]:
+    """How often this thread holds the locks that it holds, by device and file."""
+    if not hasattr(_HERE, "held"):
+        _HERE.held = {}
+    found: dict[tuple[int, int], int] = _HERE.held
+    return found
+
+
+def _wait_for(handle: int, tell: Callable[[str], None] | None, directory: Path) -> None:
+    """On Windows the lock is that of the first byte of a file, and one call tries for ten seconds only."""
+    if sys.platform != "win32":
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if tell is not None:
+                tell(f"{directory}: waiting for {_holder(handle)}, which is working on its tables")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    else:
         while True:
             try:
                 msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
                 return
             except OSError:
                 continue
+
+
+def _holder(handle: int) -> str:
+    """The process that holds a lock, where the system lists locks (Linux)."""
+    inode = f":{os.fstat(handle).st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
+            words = line.split()
+            if "FLOCK" in words[1:2] and len(words) > 5 and words[5].endswith(inode):
+                return f"process {words[4]}"
+    return "another process"

@@ -8,6 +8,7 @@ import errno
 import itertools
 import json
 import os
+import secrets
 import sys
 import zlib
 from collections import deque
@@ -20,8 +21,8 @@ from hypermon.hdl.layout import NODES_MAX, Counter
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.json_file import integer, listed, maybe, read_json, sealed, table
 
-__all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "StorageError", "opened", "segment_number", "segments",
-           "storage", "stream_sum", "sync_directory", "sync_file", "write_json"]
+__all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "StorageError", "opened", "replace_file",
+           "segment_number", "segments", "storage", "stream_sum", "sync_directory", "sync_file", "write_json"]
 
 #: After this number of bytes a new segment begins.
 SEGMENT_BYTES = 1 << 30
@@ -99,16 +100,26 @@ class _Segment(NamedTuple):
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Replaces a file as a whole, with its checksum. A power cut leaves the old file or the new one. When this returns,
-    the new file is safe.
+    """:func:`replace_file` with these values and their checksum."""
+    replace_file(path, f"{json.dumps(sealed(values), indent=2)}\n".encode())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replaces a file as a whole. A power cut leaves the old file or the new one. When this returns, the new file is
+    safe. If ``path`` is a link, the link is replaced.
+
+    The new file has a name of its own until it is whole, so that writers do not disturb each other.
     """
-    aside = path.with_name(f".{path.name}.new")
-    with open(aside, "w", encoding="utf-8") as file:
-        json.dump(sealed(values), file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        with open(aside, "xb") as file:     # exclusively: no link is followed
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

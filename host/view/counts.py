@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.errors import InputError
+from hypermon.host.recording.aside import aside
+from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import Part
 
 __all__ = ["COUNTS", "Counts", "Group", "Stretch"]
@@ -267,18 +269,14 @@ class Counts:
 
     def save(self, run: Path, parts: Mapping[str, Part]) -> None:
         """Writes the counts into the RUN, atomically. If the medium is read-only, they are made again the next time."""
-        aside = run / f".{COUNTS}.{os.getpid()}.new"
-        with suppress(OSError):
-            try:
-                with pq.ParquetWriter(aside, _SCHEMA, compression="zstd",
-                                      column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
-                                      use_dictionary=["part", "bin_ps", "node", "items"]) as writer:
-                    for number, group in enumerate(self.groups):
-                        writer.write_table(_table(number, group))
-                    writer.add_key_value_metadata({_MADE_OF: json.dumps(self._made_of(run, parts))})
-                os.replace(aside, run / COUNTS)
-            finally:
-                aside.unlink(missing_ok=True)
+        with suppress(OSError, InputError), locked(run), aside(run) as new:
+            with pq.ParquetWriter(new / COUNTS, _SCHEMA, compression="zstd",
+                                  column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
+                                  use_dictionary=["part", "bin_ps", "node", "items"]) as writer:
+                for number, group in enumerate(self.groups):
+                    writer.write_table(_table(number, group))
+                writer.add_key_value_metadata({_MADE_OF: json.dumps(self._made_of(run, parts))})
+            os.replace(new / COUNTS, run / COUNTS)
 
     def _made_of(self, run: Path, parts: Mapping[str, Part]) -> dict[str, Any]:
         names = [file.relative_to(run).as_posix() for file in self.files]

@@ -173,7 +173,7 @@ def test_a_killed_decoder_leaves_no_half_written_part(run, monkeypatch, step):
         assert all((run.path / name).stat().st_size == part["bytes"] for name, part in parts.items())
     again = open_run(run.path)
     assert sum(again.stats()["events_per_node"]) == len(rows(again)) == 463
-    assert not list(run.path.glob(".*.new"))
+    assert not list(run.path.glob(".hypermon-*"))
 
 
 def test_tables_recorded_instead_of_blocks(tmp_path):

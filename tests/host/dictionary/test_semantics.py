@@ -104,7 +104,7 @@ def test_made_once(told, tmp_path: Path) -> None:
     keep_dictionary(run, tmp_path / "other.toml")
     name_files(run.path, [FRAMED], load_dictionary(tmp_path / "other.toml"))
     assert run.states().num_rows == run.messages().num_rows == run.counters().num_rows == 0
-    assert not (run.path / ".semantics.new").exists()
+    assert not list(run.path.glob(".hypermon-*"))
 
 
 def test_without_a_dictionary(mixed_run: Run) -> None:

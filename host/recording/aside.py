@@ -1,0 +1,50 @@
+"""New files of a RUN are made in a directory of their own, and moved into the RUN when they are whole.
+
+A RUN may come from somebody else, and may contain links and pipes under any name. The directory therefore has a name
+that nobody can know in advance, and did not exist before.
+"""
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypermon.host.errors import InputError
+
+__all__ = ["aside"]
+
+_PREFIX = ".hypermon-"
+#: Directories that this process uses now.
+_LIVE: set[Path] = set()
+
+
+@contextmanager
+def aside(run: Path) -> Iterator[Path]:
+    """A new, empty directory in a RUN, which is removed at the end.
+
+    Directories that killed processes have left are removed, too. The caller holds the RUN's lock (:func:`.locked`), so
+    that no other process uses one of them.
+
+    Raises
+    ------
+    InputError
+        if the RUN cannot be written.
+    """
+    for left in run.glob(f"{_PREFIX}*"):
+        if left not in _LIVE:
+            shutil.rmtree(left, ignore_errors=True)     # of a link nothing is removed
+    try:
+        made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=run))
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise InputError(run, None, f"tables must be made in it, and it cannot be written ({error.strerror}): make "
+                                        f"it writable once, for hypermon decode {run}, or copy it") from None
+        raise
+    _LIVE.add(made)
+    try:
+        yield made
+    finally:
+        _LIVE.discard(made)
+        shutil.rmtree(made, ignore_errors=True)
