@@ -5,6 +5,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def pytest_xdist_auto_num_workers(config):
 def pytest_unconfigure(config):
     """What was set aside goes at the end, or libraries complain of leaks."""
     gc.unfreeze()
+
+
+def _of_this_checkout():
+    """An environment that was last installed from another folder would test that one's sources, in part."""
+    spec = importlib.util.find_spec("hypermon.host")
+    found = Path(spec.origin).resolve().parents[1] if spec and spec.origin else None
+    if found != (here := Path(__file__).resolve().parents[1]):
+        raise pytest.UsageError(f"this environment has the hypermon of {found}, not of {here}; to install this one: "
+                                f"{sys.executable} -m pip install --no-deps --no-build-isolation --editable {here}")
 
 
 #: A test that takes longer hangs: seconds on an idle machine. Slow tests may take ten times as long.
@@ -92,6 +102,7 @@ def pytest_configure(config):
 
     A job in the background of a shell ignores SIGINT, and so would every command that a test interrupts.
     """
+    _of_this_checkout()
     config.option.loadscopereorder = False
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

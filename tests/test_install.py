@@ -255,3 +255,14 @@ def test_a_package_that_is_not_the_locked_one_is_not_installed(tmp_path):
         assert line in done.stderr
         assert "make setup HASHES=no" in done.stderr
         assert not (tmp_path / "there").exists()
+
+
+def test_an_environment_of_another_folder_is_named(tmp_path):
+    """Tests would be of that folder's sources, in part."""
+    (tmp_path / "hypermon" / "host").mkdir(parents=True)
+    (tmp_path / "hypermon" / "host" / "__init__.py").touch()
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_long_tail.py"],
+                          cwd=ROOT, capture_output=True, text=True, timeout=patience(60), check=False,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 4
+    assert f"the hypermon of {tmp_path / 'hypermon'}, not of {ROOT}" in done.stderr
