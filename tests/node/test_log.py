@@ -1,6 +1,7 @@
 """Long messages and log lines: what a program has written is what a reader sees, or it is said that it is not whole."""
 
 import csv
+import ctypes
 import json
 import random
 import struct
@@ -22,6 +23,8 @@ PROGRAM = r"""
 #define _POSIX_C_SOURCE 200809L
 #include "hypermon.h"
 #include "hypermon/log.h"
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #define SAY(format, ...) do { printf(format "\n", ##__VA_ARGS__); HM_LOG(&port, format, ##__VA_ARGS__); } while (0)
@@ -51,6 +54,17 @@ int main(int argc, char **argv)
     SAY("[%hhd] [%hu] [%hhx]", (signed char)-1, (unsigned short)65535, (unsigned char)255);
     SAY("%u %u %u %u %u %u %u %u %u %u %u %u", 0u, 127u, 128u, 16383u, 16384u, 2097151u, 2097152u, 268435455u,
         268435456u, 4294967295u, 1u, 2u);
+    SAY("");
+    SAY("%lld bytes at %llx, %llu", 5000000000LL, 0x123456789abcULL + (unsigned)argc, 0xffffffffffffffffULL);
+    SAY("%lld %lld %ld %li", -1LL, (long long)INT64_MIN, -2L, 3L);
+    SAY("%lu %zu %zd %td", 4000000000UL, sizeof bytes, (ptrdiff_t)-5, (ptrdiff_t)5);
+    SAY("%jd %ju %d", (intmax_t)-6000000000, (uintmax_t)6000000000, -1);
+    SAY("[%" PRId64 "] [%" PRIx64 "] [%" PRIu32 "]", INT64_C(-7000000000), UINT64_C(0xfedcba9876543210), UINT32_C(9));
+    SAY("[%8.3d] [%.0d] [%5.0x] [%-+7d] [%#.0o]", 5, 0, 0u, 7, 0u);
+    i = 3;
+    puts("3, once");
+    HM_LOG(&port, "%u, once", i++);
+    SAY("%u", i);
     if (hm_virtual_save(out, all, 1, start) != 0)
         return 4;
     hm_virtual_close(&port);
@@ -63,7 +77,8 @@ id = 7
 fields = { bytes = "bytes" }
 [logging]
 """
-LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments")
+LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments",
+         "-Wno-format-zero-length")
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +201,71 @@ def test_a_program_of_other_strings(made):
     [line] = Joiner(load_dictionary(folder / "own.toml")).add(
         [{"time_ps": 1, "node": 0, "event": 0xfc, "payload": b"\xfe\xff", "aborted": False}])
     assert "are not those of this program" in line.text
+
+
+def test_lines_are_those_of_printf():
+    """Random conversions and values against the C library."""
+    library, rng = ctypes.CDLL(None), random.Random(1)
+    room = ctypes.create_string_buffer(200)
+    for _ in range(10_000):
+        letter = rng.choice("diuxXoc")
+        flags = "".join(rng.choices("-+ #0" if letter != "c" else "-", k=rng.randrange(4)))
+        width = rng.choice(["", "", str(rng.randint(1, 30))])
+        precision = "" if letter == "c" else rng.choice(["", "", ".", f".{rng.randint(0, 30)}"])
+        size = "" if letter == "c" else rng.choice(["", "", "hh", "h", "ll", "j"])
+        wide = size in ("ll", "j")
+        value = rng.choice([0, 1, -1, 127, 128, 255, 256, 2**31 - 1, -2**31, rng.randrange(-2**31, 2**31),
+                            *([2**63 - 1, -2**63, rng.randrange(-2**63, 2**63)] if wide else [])])
+        value = rng.randrange(1, 128) if letter == "c" else value
+        text = f"<%{flags}{width}{precision}{size}{letter}>"
+        library.snprintf(room, len(room), text.encode(), (ctypes.c_longlong if wide else ctypes.c_int)(value))
+        payload = b"\3\0" + varint(value % 2**(64 if wide else 32))
+        assert filled({3: text}, payload) == room.value.decode(), (text, value)
+
+
+def varint(value):
+    """Seven bits per byte, the lowest first."""
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+
+def test_values_that_are_too_long():
+    """A value of 64 bits for a conversion of 32, as a program might write despite a warning, is not cut."""
+    for text, least in (("%d", 2**32), ("%hu", 2**32), ("%c", 2**32), ("%lld", 2**64), ("%jx", 2**64)):
+        assert filled({0: text}, b"\0\0" + varint(least - 1)) is not None
+        assert filled({0: text}, b"\0\0" + varint(least)) is None
+
+
+def test_sizes_of_programs(tmp_path):
+    """A long has 64 bits in a program of 64 bits, and 32 in others."""
+    for wide, first in ((1, "%lld %llu %5llx"), (0, "%d %u %5x")):
+        section = b"%ld %zu %5lx\0%lld %jd %hd %%\0\0%d\0"
+        own = elf_of(section, wide)
+        (tmp_path / "own").write_bytes(own)
+        assert list(elf_strings(tmp_path / "own").values()) == [first, "%lld %jd %hd %%", "", "%d"]
+    (tmp_path / "own").write_bytes(elf_of(b"a" * 65535 + b"\0", 1))
+    assert list(elf_strings(tmp_path / "own")) == [0]
+    (tmp_path / "own").write_bytes(elf_of(b"a" * 65536 + b"\0", 1))
+    with pytest.raises(InputError, match="its format strings have 65,537 bytes; 65,536 are the most"):
+        elf_strings(tmp_path / "own")
+    (tmp_path / "own").write_bytes(elf_of(b"%lc\0", 1))
+    with pytest.raises(InputError, match="%lc cannot be logged"):
+        elf_strings(tmp_path / "own")
+
+
+def elf_of(section, wide):
+    """An ELF file with two sections: the names, and that of the strings."""
+    names = b"\0.names\0hypermon_log\0"
+    start = 64 if wide else 52
+    table = start + len(names) + len(section)
+    if wide:
+        head = struct.pack("<4sBB34xQ10xHHH", b"\x7fELF", 2, 1, table, 64, 2, 0)
+        rows = [struct.pack("<I20xQQ24x", name, at, size) for name, at, size in (
+            (1, start, len(names)), (8, start + len(names), len(section)))]
+    else:
+        head = struct.pack("<4sBB26xI10xHHH", b"\x7fELF", 1, 1, table, 40, 2, 0)
+        rows = [struct.pack("<I12xII16x", name, at, size) for name, at, size in (
+            (1, start, len(names)), (8, start + len(names), len(section)))]
+    return head + names + section + b"".join(rows)
 
 
 def test_what_is_no_program(tmp_path, compile_c, made, capsys):

@@ -11,11 +11,11 @@
  * HM_EDGES 2, an event of n bytes takes 3 + 2n port writes: 31 for each full piece, 2.4 a byte.
  *
  * HM_LOG() writes one event of id HM_LOG_ID: 2 bytes for the string, and each value as 1 to 5 bytes (7 bits a
- * byte), so that "sensor 3: 120 mV" is 2 + 1 + 1 bytes, 11 port writes. Values are integers of 32 bits or less:
- * %d %i %u %x %X %o %c, with flags, width and precision. The strings are in a section of the ELF file,
- * hypermon_log; `hypermon dict FILE --elf PROGRAM` puts them into a dictionary. It needs GCC or Clang, and a
- * linker that knows __start_ symbols, as GNU ld, gold and lld do. A linker script may place the section where it
- * is not loaded.
+ * byte), 64-bit values as up to 10, so that "sensor 3: 120 mV" is 2 + 1 + 1 bytes, 11 port writes. Values are up to
+ * 12 integers: %d %i %u %x %X %o %c, with flags, width, precision and size. The strings are in a section of the
+ * ELF file, hypermon_log; `hypermon dict FILE --elf PROGRAM` puts them into a dictionary. It needs GCC or Clang,
+ * C99 or C++11, and a linker that knows __start_ symbols, as GNU ld, gold and lld do. A linker script may place
+ * the section where it is not loaded.
  *
  * Interrupts may write messages of their own between the pieces of another. Macros: HM_TEXT_ID, HM_LOG_ID and
  * HM_PIECE_ID, the event ids, as the dictionary's table [logging] has them.
@@ -89,16 +89,16 @@ static inline int hm_text(hm_port *port, const char *text, size_t length)
 
 extern const char __start_hypermon_log[];
 
-/* Up to 12 values of a log line; see HM_LOG(). */
-static inline int hm_log_write(hm_port *port, unsigned format, const uint32_t *values, size_t count)
+/* The values of a log line; see HM_LOG(). */
+static inline int hm_log_write(hm_port *port, unsigned format, const uint64_t *values, size_t count)
 {
-    unsigned char bytes[2 + 5 * 12];
+    unsigned char bytes[2 + 10 * 12];
     size_t length = 2, i;
     hm_put16(bytes, format);
     for (i = 0; i < count; i++) {
-        uint32_t value = values[i];
+        uint64_t value = values[i];
         for (; value > 127u; value >>= 7)
-            bytes[length++] = (unsigned char)(value & 127u) | 128u;
+            bytes[length++] = (unsigned char)((unsigned char)(value & 127u) | 128u);
         bytes[length++] = (unsigned char)value;
     }
     return hm_long(port, HM_LOG_ID, bytes, length);
@@ -108,29 +108,38 @@ static inline int hm_log_write(hm_port *port, unsigned format, const uint32_t *v
 static inline void hm_log_check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline void hm_log_check(const char *format, ...) { (void)format; }
 
-#ifdef __cplusplus  /* where a list of uint32_t takes no int */
-struct hm_log_value {
-    uint32_t bits;
-    template <typename type> hm_log_value(type value) : bits((uint32_t)value) {}
-};
-#define HM_LOG_BITS(values) (&(values)->bits)
-#else
-typedef uint32_t hm_log_value;
-#define HM_LOG_BITS(values) (values)
-#endif
+/* A value as it is written. One of 32 bits or less is not extended, so that -1 is 5 bytes. */
+#define HM_LOG_VALUE_(value) (sizeof(value) > 4 ? (uint64_t)(value) : (uint64_t)(uint32_t)(value))
+
+#define HM_LOG_JOIN_(a, b) HM_LOG_JOIN2_(a, b)
+#define HM_LOG_JOIN2_(a, b) a##b
+/* For the number of values, from 0; `format` comes first, because ISO C keeps the comma before an empty list. */
+#define HM_LOG_COUNT_(...) HM_LOG_COUNT2_(__VA_ARGS__, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define HM_LOG_COUNT2_(format, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, count, ...) count
+#define HM_LOG_VALUES_(...) HM_LOG_JOIN_(HM_LOG_VALUES_, HM_LOG_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+#define HM_LOG_VALUES_0(format)
+#define HM_LOG_VALUES_1(format, v) , HM_LOG_VALUE_(v)
+#define HM_LOG_VALUES_2(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_1(format, __VA_ARGS__)
+#define HM_LOG_VALUES_3(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_2(format, __VA_ARGS__)
+#define HM_LOG_VALUES_4(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_3(format, __VA_ARGS__)
+#define HM_LOG_VALUES_5(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_4(format, __VA_ARGS__)
+#define HM_LOG_VALUES_6(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_5(format, __VA_ARGS__)
+#define HM_LOG_VALUES_7(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_6(format, __VA_ARGS__)
+#define HM_LOG_VALUES_8(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_7(format, __VA_ARGS__)
+#define HM_LOG_VALUES_9(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_8(format, __VA_ARGS__)
+#define HM_LOG_VALUES_10(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_9(format, __VA_ARGS__)
+#define HM_LOG_VALUES_11(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_10(format, __VA_ARGS__)
+#define HM_LOG_VALUES_12(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_11(format, __VA_ARGS__)
+#define HM_LOG_VALUES_13(...) , hm_log_has_at_most_12_values
 
 #define HM_LOG(port, format, ...)                                                                              \
     do {                                                                                                       \
-        static const char hm_format_[] __attribute__((section("hypermon_log"), used)) = format;                \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"")                 \
-        const hm_log_value hm_values_[] = {0u, ##__VA_ARGS__};                                                 \
-        _Pragma("GCC diagnostic pop")                                                                          \
-        typedef char hm_at_most_12_values_[sizeof hm_values_ <= 13 * sizeof(uint32_t) ? 1 : -1]                \
-            __attribute__((unused));                                                                           \
+        static const char hm_format_[] __attribute__((section("hypermon_log"), used, aligned(1))) = format;    \
+        const uint64_t hm_values_[] = {0u HM_LOG_VALUES_(format, ##__VA_ARGS__)};                              \
         if (0)                                                                                                 \
             hm_log_check(format, ##__VA_ARGS__);                                                               \
         hm_log_write((port), (unsigned)((uintptr_t)hm_format_ - (uintptr_t)__start_hypermon_log),              \
-                     HM_LOG_BITS(hm_values_ + 1), sizeof hm_values_ / sizeof *hm_values_ - 1);                 \
+                     hm_values_ + 1, sizeof hm_values_ / sizeof *hm_values_ - 1);                              \
     } while (0)
 
 #endif
