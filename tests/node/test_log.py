@@ -4,12 +4,14 @@ import csv
 import ctypes
 import json
 import random
+import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cross import NODE
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.log_strings import elf_strings, filled
@@ -77,6 +79,10 @@ id = 7
 fields = { bytes = "bytes" }
 [logging]
 """
+#: Compilers, and their flags.
+CPP_MACHINES = ("arm-none-eabi-g++ -mcpu=cortex-m0plus -mthumb", "arm-none-eabi-g++ -mcpu=cortex-m4 -mthumb",
+                "arm-none-eabi-g++ -marm", "avr-g++ -mmcu=atmega328p",
+                "riscv64-unknown-elf-g++ -march=rv32imac_zicsr -mabi=ilp32", "xtensa-lx106-elf-g++")
 LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments",
          "-Wno-format-zero-length")
 
@@ -327,9 +333,103 @@ def test_through_the_board(made, tmp_path: Path, capsys):
     assert all(text.encode() in data for text in printed)
 
 
+def lines_of(folder, program):
+    """The log lines of a program's writes, filled with its strings."""
+    (folder / "own.toml").write_text("[logging]\n")
+    assert cli._run(["dict", str(folder / "own.toml"), "--elf", str(program), "-o", str(folder / "log.toml")]) == 0
+    joiner = Joiner(load_dictionary(folder / "log.toml"))
+    return [line.text for line in joiner.add(events_of(folder)) if line.name == "log"]
+
+
 def test_cpp_writes_what_c_writes(compile_c, made, tmp_path):
-    """Values of every type, with warnings as errors; the strings are the same, so are all events."""
+    """Values of every type, with warnings as errors; the strings are the same, so are all lines."""
     program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="g++11")
     subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=60, capture_output=True)
-    assert elf_strings(program) == load_dictionary(made[0] / "own.toml").logging.strings
-    assert events_of(tmp_path) == events_of(made[0])
+    own = load_dictionary(made[0] / "own.toml").logging.strings
+    assert sorted(elf_strings(program).values()) == sorted(own.values())
+    assert lines_of(tmp_path, program) == made[1]
+
+
+#: Functions that the compiler writes several times, or in several source files, and their lines.
+HEADER = r"""
+#define _POSIX_C_SOURCE 200809L
+#include "hypermon.h"
+#include "hypermon/log.h"
+extern hm_port port;
+void other();
+struct Sensor {
+    void read(int value) { HM_LOG(&port, "sensor %d mV", value); HM_LOG(&port, "again %d", value); }
+    static void empty() { HM_LOG(&port, ""); }
+};
+namespace inner {
+template <typename type> type half(type value) { HM_LOG(&port, "half of %lld", (long long)value); return value / 2; }
+template <int number> struct Numbered { void say() const { HM_LOG(&port, "number %d", number); } };
+inline void twice() { HM_LOG(&port, "in\a \"quotes\" \\ \303\274 " "and two literals %" "d", 2); }
+}
+inline void long_line(int value)
+{
+    HM_LOG(&port, "@LONG@ %d", value);
+}
+"""
+FIRST = r"""
+hm_port port;
+int main(int, char **argv)
+{
+    hm_port *all[1] = {&port};
+    uint64_t start = hm_virtual_now();
+    FILE *out = fopen(argv[1], "w");
+    if (out == NULL || hm_virtual_open(&port, 100000) != 0)
+        return 1;
+    HM_LOG(&port, "begin");
+    Sensor().read(5);
+    Sensor::empty();
+    inner::half(-7);
+    inner::half(9.5);
+    inner::half(5000000000LL);
+    inner::Numbered<3>().say();
+    inner::Numbered<4>().say();
+    inner::twice();
+    auto lambda = [](int value) { HM_LOG(&port, "lambda %d", value); };
+    for (int value = 0; value < 3; value++)
+        lambda(value);
+    long_line(1);
+    other();
+    return hm_virtual_save(out, all, 1, start) != 0 || fclose(out) != 0;
+}
+"""
+SECOND = r"""
+static void own() { HM_LOG(&port, "the other's own"); }
+void other() { own(); Sensor().read(6); inner::half(-7); inner::Numbered<4>().say(); inner::twice(); long_line(2); }
+"""
+LONG = "0123456789" * 44
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-std=c++17"], ["-Os", "-fPIC"], ["-ffunction-sections"]])
+def test_functions_that_are_written_several_times(compile_c, tmp_path, flags):
+    """Members, inline functions and templates, in two source files."""
+    header = HEADER.replace("@LONG@", LONG)
+    (tmp_path / "second.cpp").write_text(header + SECOND)
+    program = compile_c(header + FIRST, *LOOSE, *flags, "-DHM_EDGES=1", str(tmp_path / "second.cpp"), language="g++11")
+    subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=60, capture_output=True)
+    in_both = ["half of -7", "number 4", 'in\a "quotes" \\ \u00fc and two literals 2']
+    assert lines_of(tmp_path, program) == [
+        "begin", "sensor 5 mV", "again 5", "", "half of -7", "half of 9", "half of 5000000000", "number 3",
+        *in_both[1:], "lambda 0", "lambda 1", "lambda 2",
+        f"{LONG} 1", "the other's own", "sensor 6 mV", "again 6", *in_both,
+        f"{LONG} 2"]
+
+
+@pytest.mark.parametrize("machine", CPP_MACHINES)
+def test_cpp_of_other_processors(tmp_path, machine):
+    """Their assemblers place the same strings."""
+    compiler, *flags = machine.split()
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    (tmp_path / "x.cpp").write_text(HEADER.replace("@LONG@", LONG) + SECOND)
+    subprocess.run([compiler, *flags, "-std=gnu++11", "-Os", "-ffreestanding", "-DHM_TARGET=HM_TARGET_NONE", "-Wall",
+                    "-Wextra", "-Werror", "-Wno-format-zero-length", f"-I{NODE}", "-c", tmp_path / "x.cpp",
+                    "-o", tmp_path / "x.o"],
+                   check=True, timeout=60)
+    assert sorted(elf_strings(tmp_path / "x.o").values()) == sorted([
+        "the other's own", "sensor %d mV", "again %d", "half of %lld", "number %d",
+        'in\a "quotes" \\ \u00fc and two literals %d', f"{LONG} %d"])

@@ -132,9 +132,123 @@ static inline void hm_log_check(const char *format, ...) { (void)format; }
 #define HM_LOG_VALUES_12(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_11(format, __VA_ARGS__)
 #define HM_LOG_VALUES_13(...) , hm_log_has_at_most_12_values
 
+#ifndef __cplusplus
+
+#define HM_LOG_STRING_(name, format)                                                                           \
+    static const char hm_format_[] __attribute__((section("hypermon_log"), used, aligned(1))) = format
+
+#else
+
+/*
+ * In C++, a static variable of an inline function or of a template cannot share a section with those of other
+ * functions. The assembler therefore places the string; four of its bytes are an operand. A function that the
+ * compiler writes several times, such as one that is inlined, has the string once. Link-time optimization may join
+ * two source files in which different strings have the same name, which is an error.
+ */
+constexpr uint32_t hm_log_byte(const char *text, size_t length, size_t at)
+{
+    return at < length ? (uint32_t)(unsigned char)text[at] : 0u;
+}
+constexpr uint32_t hm_log_bytes(const char *text, size_t length, size_t at)
+{
+    return hm_log_byte(text, length, at) | hm_log_byte(text, length, at + 1) << 8
+           | hm_log_byte(text, length, at + 2) << 16 | hm_log_byte(text, length, at + 3) << 24;
+}
+constexpr uint32_t hm_log_hash(const char *text, size_t length)
+{
+    return length ? (hm_log_hash(text, length - 1) ^ (uint32_t)(unsigned char)text[length - 1]) * 16777619u
+                  : 2166136261u;
+}
+template <uint32_t number> struct hm_log_constant {
+    enum : uint32_t { value = number };
+};
+
+#if __GNUC__ >= 9 && !defined(__clang__)
+#define HM_LOG_ASM_ __asm__ __inline__ volatile  /* its many lines are no instructions */
+#else
+#define HM_LOG_ASM_ __asm__ volatile
+#endif
+
+#define HM_LOG_NUMBER_(number) "i"(hm_log_constant<(number)>::value)
+#define HM_LOG_FOUR_(format, at) HM_LOG_NUMBER_(hm_log_bytes(format, sizeof(format), (at)))
+/* An operand as a bare number. */
+#if defined(__riscv)
+#define HM_LOG_OPERAND_(number) "%" #number
+#else
+#define HM_LOG_OPERAND_(number) "%c" #number
+#endif
+#define HM_LOG_WORDS_(a, b, c, d, e, f, g)                                                                     \
+    HM_LOG_OPERAND_(a) "," HM_LOG_OPERAND_(b) "," HM_LOG_OPERAND_(c) "," HM_LOG_OPERAND_(d) "," HM_LOG_OPERAND_(e) \
+    "," HM_LOG_OPERAND_(f) "," HM_LOG_OPERAND_(g)
+#define HM_LOG_BYTE_(shift)                                                                                    \
+    ".if hm_log_at < " HM_LOG_OPERAND_(0) "\n.byte (\\word >> " #shift ") & 255\n.endif\n"                     \
+    ".set hm_log_at, hm_log_at + 1\n"
+/* At most 112 bytes of a string, from `from` on. */
+#define HM_LOG_PART_(name, format, from)                                                                       \
+    HM_LOG_ASM_(                                                                                               \
+        ".pushsection hypermon_log,\"a\"\n.ifndef " #name "_" #from "\n" #name "_" #from ":\n"                 \
+        ".set " #name "_" #from "_is, " HM_LOG_OPERAND_(29) "\n.if " HM_LOG_OPERAND_(0) " > 0\n.set hm_log_at, 0\n" \
+        ".irp word, " HM_LOG_WORDS_(1, 2, 3, 4, 5, 6, 7) "," HM_LOG_WORDS_(8, 9, 10, 11, 12, 13, 14)           \
+        "," HM_LOG_WORDS_(15, 16, 17, 18, 19, 20, 21) "," HM_LOG_WORDS_(22, 23, 24, 25, 26, 27, 28) "\n"       \
+        HM_LOG_BYTE_(0) HM_LOG_BYTE_(8) HM_LOG_BYTE_(16) HM_LOG_BYTE_(24) ".endr\n.endif\n"                    \
+        ".else\n.if " #name "_" #from "_is != " HM_LOG_OPERAND_(29) "\n"                                       \
+        ".error \"HM_LOG: two strings have one name; compile without -flto\"\n.endif\n.endif\n.popsection\n"   \
+        : : HM_LOG_NUMBER_(sizeof(format) > (from) ? sizeof(format) - (from) : 0),                             \
+          HM_LOG_FOUR_(format, (from) + 0), HM_LOG_FOUR_(format, (from) + 4),                                  \
+          HM_LOG_FOUR_(format, (from) + 8), HM_LOG_FOUR_(format, (from) + 12),                                 \
+          HM_LOG_FOUR_(format, (from) + 16), HM_LOG_FOUR_(format, (from) + 20),                                \
+          HM_LOG_FOUR_(format, (from) + 24), HM_LOG_FOUR_(format, (from) + 28),                                \
+          HM_LOG_FOUR_(format, (from) + 32), HM_LOG_FOUR_(format, (from) + 36),                                \
+          HM_LOG_FOUR_(format, (from) + 40), HM_LOG_FOUR_(format, (from) + 44),                                \
+          HM_LOG_FOUR_(format, (from) + 48), HM_LOG_FOUR_(format, (from) + 52),                                \
+          HM_LOG_FOUR_(format, (from) + 56), HM_LOG_FOUR_(format, (from) + 60),                                \
+          HM_LOG_FOUR_(format, (from) + 64), HM_LOG_FOUR_(format, (from) + 68),                                \
+          HM_LOG_FOUR_(format, (from) + 72), HM_LOG_FOUR_(format, (from) + 76),                                \
+          HM_LOG_FOUR_(format, (from) + 80), HM_LOG_FOUR_(format, (from) + 84),                                \
+          HM_LOG_FOUR_(format, (from) + 88), HM_LOG_FOUR_(format, (from) + 92),                                \
+          HM_LOG_FOUR_(format, (from) + 96), HM_LOG_FOUR_(format, (from) + 100),                               \
+          HM_LOG_FOUR_(format, (from) + 104), HM_LOG_FOUR_(format, (from) + 108),                              \
+          HM_LOG_NUMBER_(hm_log_hash(format, sizeof(format))))
+/*
+ * The address of a string. Templates drop the assembler's name of a variable when they are instantiated: on other
+ * processors they do not link.
+ */
+#if defined(__x86_64__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("leaq " label "(%%rip), %0" : "=r"(to))
+#elif defined(__aarch64__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("adrp %0, " label "\nadd %0, %0, :lo12:" label : "=r"(to))
+#elif defined(__arm__)
+#define HM_LOG_ADDRESS_(name, label, to)                                                                       \
+    __asm__("ldr %0, 0f\nb 1f\n.balign 4\n0: .word " label "\n1:" : "=l"(to))
+#elif defined(__riscv)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("la %0, " label : "=r"(to))
+#elif defined(__AVR__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("ldi %A0, lo8(" label ")\nldi %B0, hi8(" label ")" : "=d"(to))
+#elif defined(__XTENSA__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("movi %0, " label : "=r"(to))
+#else
+#define HM_LOG_ADDRESS_(name, label, to)                                                                       \
+    extern const char name[] __asm__(label);                                                                   \
+    to = name
+#endif
+
+#define HM_LOG_CPP_MAX 448
+#define HM_LOG_STRING_(name, format)                                                                           \
+    static_assert(sizeof(format) <= HM_LOG_CPP_MAX, "HM_LOG: the format string is too long");                  \
+    HM_LOG_PART_(name, format, 0);                                                                             \
+    HM_LOG_PART_(name, format, 112);                                                                           \
+    HM_LOG_PART_(name, format, 224);                                                                           \
+    HM_LOG_PART_(name, format, 336);                                                                           \
+    const char *hm_format_;                                                                                    \
+    HM_LOG_ADDRESS_(name, #name "_0", hm_format_)
+
+#endif
+
 #define HM_LOG(port, format, ...)                                                                              \
+    HM_LOG_(HM_LOG_JOIN_(hm_log_string_, __COUNTER__), port, format, ##__VA_ARGS__)
+#define HM_LOG_(name, port, format, ...)                                                                       \
     do {                                                                                                       \
-        static const char hm_format_[] __attribute__((section("hypermon_log"), used, aligned(1))) = format;    \
+        HM_LOG_STRING_(name, format);                                                                          \
         const uint64_t hm_values_[] = {0u HM_LOG_VALUES_(format, ##__VA_ARGS__)};                              \
         if (0)                                                                                                 \
             hm_log_check(format, ##__VA_ARGS__);                                                               \
