@@ -79,7 +79,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
               help="SDRAM that buffers blocks for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
-              help="The channels of a .sr or .vcd file that are a node's port. Repeatable. "
+              help="The channels of a file that are a node's port. Repeatable. "
                    "With --port-bits 8, D0 to D7.")
 @click.option("--delay", "delays", multiple=True, metavar="[NODE=]data|strobe,NS",
               help="The data, or the strobes, change NS nanoseconds later than in STIMULUS: for recorded signals in "
@@ -110,7 +110,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     """Play STIMULUS on the virtual board and record the output.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
-    `time_ns,node,port`, a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    `time_ns,node,port`, a sigrok session (.sr), a value change dump (.vcd), a CSV export of Saleae Logic, or a recorded
+    run; `-` is standard input. Several are merged.
     In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
     --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
     """

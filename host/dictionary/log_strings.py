@@ -14,18 +14,25 @@ from hypermon.host.errors import InputError
 __all__ = ["elf_strings", "filled", "unfit"]
 
 _SECTION = b"hypermon_log"
+#: A log line has 16 bits for its string's offset.
+_SECTION_MAX = 1 << 16
 #: A conversion of printf: flags, width, precision, size, letter.
-_CONVERSION = re.compile(r"%([-+ #0]*)(\d{1,3})?(?:\.(\d{1,3}))?(hh|ll|h|l|z|t|j)?([A-Za-z%])")
+_CONVERSION = re.compile(r"%([-+ #0]*)(\d{1,3})?(?:\.(\d{0,3}))?(hh|ll|h|l|z|t|j)?([A-Za-z%])")
 _LETTERS = "diuxXoc"
+#: Sizes that depend on the program's processor: those of ``long``.
+_LONG = ("l", "z", "t")
 
 
 def elf_strings(path: Path) -> dict[int, str]:
     """The format strings in an ELF file, by number.
 
+    The sizes ``l``, ``z`` and ``t`` become ``ll`` if the program's ``long`` has 64 bits, and are otherwise removed.
+
     Raises
     ------
     InputError
-        if the file is not an ELF file, has no such section, or a string in it cannot be filled by a host.
+        if the file is not an ELF file, has no such section or one that is too long, or a string in it cannot be filled
+        by a host.
     """
     try:
         data = path.read_bytes()
@@ -39,16 +46,25 @@ def elf_strings(path: Path) -> dict[int, str]:
         raise InputError(path, None, "its ELF headers are damaged") from None
     if section is None:
         raise InputError(path, None, f"it has no section {_SECTION.decode()}: no HM_LOG() is in the program")
+    if len(section) > _SECTION_MAX:
+        raise InputError(path, None, f"its format strings have {len(section):,} bytes; {_SECTION_MAX:,} are the most")
     found: dict[int, str] = {}
     at = 0
-    for part in section.split(b"\0"):
-        if part:
-            text = part.decode(errors="replace")
-            if reason := unfit(text):
-                raise InputError(path, None, f"HM_LOG({text!r:.80}): {reason}")
-            found[at] = text
+    wide = data[4] == 2
+    for part in section.removesuffix(b"\0").split(b"\0"):
+        text = part.decode(errors="replace")
+        if reason := unfit(text):
+            raise InputError(path, None, f"HM_LOG({text!r:.80}): {reason}")
+        found[at] = _CONVERSION.sub(lambda conversion: _sized(conversion, wide), text)
         at += len(part) + 1
     return found
+
+
+def _sized(conversion: re.Match[str], wide: bool) -> str:
+    text = conversion[0]
+    if conversion[4] not in _LONG:
+        return text
+    return f"{text[:-2]}{'ll' if wide else ''}{text[-1]}"
 
 
 def _section(data: bytes) -> bytes | None:
@@ -78,6 +94,8 @@ def unfit(text: str) -> str | None:
     for part in _CONVERSION.finditer(text):
         if part[5] not in _LETTERS + "%":
             return f"%{part[5]} cannot be logged; values are integers: {', '.join('%' + one for one in _LETTERS)}"
+        if part[5] == "c" and part[4] == "l":
+            return "%lc cannot be logged; write %c"
     return "a % without a conversion" if "%" in _CONVERSION.sub("", text) else None
 
 
@@ -96,24 +114,47 @@ def filled(strings: Mapping[int, str], payload: bytes) -> str | None:
         if byte < 128:
             values.append(value)
             value = shift = 0
-    if text is None or shift or any(one >> 32 for one in values):
+    if text is None or shift:
         return None
-    if len(values) != sum(part[5] != "%" for part in _CONVERSION.finditer(text)):
+    parts = [part for part in _CONVERSION.finditer(text) if part[5] != "%"]
+    if len(values) != len(parts) or any(value >> _widest(part) for value, part in zip(values, parts, strict=True)):
         return None
     left = iter(values)
     return _CONVERSION.sub(lambda part: "%" if part[5] == "%" else _one(part, next(left)), text)
 
 
+def _widest(part: re.Match[str]) -> int:
+    """Bits of the largest value that a program writes for a conversion."""
+    return 64 if part[4] in ("ll", "j", *_LONG) else 32
+
+
 def _one(part: re.Match[str], value: int) -> str:
+    """What C's printf writes for a value."""
     flags, width, precision, size, letter = part.groups()
     if letter == "c":
-        return chr(value & 255).rjust(int(width or 0)) if "-" not in flags else chr(value & 255).ljust(int(width or 0))
-    bits = {"hh": 8, "h": 16}.get(size or "", 32)
+        return _padded("", chr(value & 255), flags.replace("0", ""), width)
+    # A value of a dictionary that does not state the size of a long may have either size.
+    bits = {"hh": 8, "h": 16}.get(size or "", 64 if size in ("ll", "j") or value >> 32 else 32)
     value &= (1 << bits) - 1
-    if letter in "di" and value >> bits - 1:
-        value -= 1 << bits
-    flags = flags.replace("#", "") if letter not in "xXo" or value == 0 else flags
-    spec = f"%{flags}{width or ''}{'.' + precision if precision else ''}"
-    if letter == "o" and "#" in flags:      # C's prefix is 0, Python's 0o
-        return (spec.replace("#", "") + "s") % f"0{value:o}"
-    return (spec + ("d" if letter == "u" else letter)) % value
+    sign = ""
+    if letter in "di":
+        if value >> bits - 1:
+            sign, value = "-", (1 << bits) - value
+        else:
+            sign = "+" if "+" in flags else " " if " " in flags else ""
+    digits = format(value, {"x": "x", "X": "X", "o": "o"}.get(letter, "d"))
+    if precision is not None:
+        flags = flags.replace("0", "")
+        digits = "" if value == 0 and int(precision or 0) == 0 else digits.zfill(int(precision or 0))
+    if "#" in flags and letter == "o" and not digits.startswith("0"):
+        digits = "0" + digits
+    if "#" in flags and letter in "xX" and value:
+        sign = "0" + letter
+    return _padded(sign, digits, flags, width)
+
+
+def _padded(sign: str, digits: str, flags: str, width: str | None) -> str:
+    room = int(width or 0)
+    if "-" in flags:
+        return (sign + digits).ljust(room)
+    return sign + digits.zfill(room - len(sign)) if "0" in flags else (sign + digits).rjust(room)

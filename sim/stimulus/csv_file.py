@@ -7,13 +7,13 @@ is valid.
 
 import re
 from decimal import ROUND_CEILING, Context, Decimal
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
+from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.rows import Rows, level_type
 
@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _EXACT = Context(prec=20_000)
 
 
-def read_csv(path: str, nodes: int, port_bits: int = 4) -> Rows:
+def read_csv(source: InputFile, nodes: int, port_bits: int = 4) -> Rows:
     """Reads a file; decimals beyond a picosecond are rounded up.
 
     Raises
@@ -34,10 +34,9 @@ def read_csv(path: str, nodes: int, port_bits: int = 4) -> Rows:
     InputError
         with the line of the first fault.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(path, None, f"cannot be read: {error.strerror}") from None
+    with source.opened() as file:
+        data = file.read()
+    path = source.name
     data = data.removeprefix(b"\xef\xbb\xbf")
     head, _, body = data.partition(b"\n")
     if [word.strip().strip('"') for word in head.decode("latin-1").split(",")] != HEADER.split(","):

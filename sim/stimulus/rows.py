@@ -44,14 +44,15 @@ class Track:
     """One node's port over a capture: its level at the start, and its changes by time.
 
     Several changes at one time are kept, in their order. ``unknown``: the file has no level of the strobe at the start;
-    ``initial`` is then its first known level. ``latin``: names in the file were read as Latin-1.
+    ``initial`` is then its first known level.
+    ``notes``: lines about how the file was read.
     """
 
     initial: int
     time: Times
     port: Levels
     unknown: bool = False
-    latin: bool = False
+    notes: tuple[str, ...] = ()
 
     def rows(self, node: int) -> Rows:
         return Rows(self.time, np.full(len(self.time), node, np.int16), self.port)

@@ -5,12 +5,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.errors import InputError
+from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.picoseconds import Times, rounded_up
 from hypermon.sim.stimulus.port_mapping import Mapping, option_text
 from hypermon.sim.stimulus.rows import Levels, Track, level_type
@@ -30,7 +31,8 @@ _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 class _Session:
     """The first device with logic samples of an open session file."""
 
-    def __init__(self, path: str, archive: zipfile.ZipFile):
+    def __init__(self, source: InputFile, archive: zipfile.ZipFile):
+        path = source.name
         self.path, self.archive = path, archive
         # Interpolation off: a probe may be called "100%".
         parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=(";",))
@@ -57,7 +59,7 @@ class _Session:
                 # None: two channels have this name.
                 self.channels[value] = int(match[1]) - 1 if value not in self.channels else None
         self.unit = self._number("unitsize", _UNIT)
-        self.most = _CHANGES + Path(path).stat().st_size * _CHANGES_A_BYTE
+        self.most = _CHANGES + source.size * _CHANGES_A_BYTE
         self.rate = self._rate()
 
     def _number(self, key: str, most: int) -> int:
@@ -112,7 +114,7 @@ def _changes(chunk: npt.NDArray[np.uint8]) -> Times:
     return np.flatnonzero(differ if differ.ndim == 1 else differ.any(axis=1)) + 1
 
 
-def read_sr(path: str, mappings: Sequence[Mapping]) -> list[Track]:
+def read_sr(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
     """Reads the mapped channels; a sample's time is its number over the sample rate, rounded up.
 
     Raises
@@ -120,24 +122,23 @@ def read_sr(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     InputError
         if the file is not a session file, or has no such channel.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(_Session(path, archive), mappings)
-    except OSError as error:
-        raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise InputError(path, None, f"not a sigrok session file: {error}") from None
+    with _session(source) as session:
+        return _read(session, mappings)
 
 
-def channels_of_sr(path: str) -> list[str]:
+def channels_of_sr(source: InputFile) -> list[str]:
     """Names of the channels; errors as :func:`read_sr`."""
+    with _session(source) as session:
+        return list(map(option_text, session.channels))
+
+
+@contextmanager
+def _session(source: InputFile) -> Iterator[_Session]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            return list(map(option_text, _Session(path, archive).channels))
-    except OSError as error:
-        raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
-    except zipfile.BadZipFile as error:
-        raise InputError(path, None, f"not a sigrok session file: {error}") from None
+        with source.opened() as file, zipfile.ZipFile(file) as archive:
+            yield _Session(source, archive)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(source.name, None, f"not a sigrok session file: {error}") from None
 
 
 def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:

@@ -1,23 +1,25 @@
 """Port writes of the nodes, from files: levels at the start and changes by time.
 
-Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change dumps (``.vcd``), and recorded runs (a
-directory). Several files are merged by time.
+Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change dumps (``.vcd``), CSV exports of Saleae
+Logic (``Time [s],...``), and recorded runs (a directory). Several files are merged by time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.csv_file import read_csv
+from hypermon.sim.stimulus.input_file import InputFile
+from hypermon.sim.stimulus.kinds import kind_of
 from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.port_delay import delayed
 from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_delays, parse_ports, parse_setting
 from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, merged
 from hypermon.sim.stimulus.run_file import read_run
+from hypermon.sim.stimulus.saleae_file import channels_of_saleae, read_saleae
 from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
@@ -107,8 +109,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
 
     Parameters
     ----------
-    paths : files and run directories. A file's kind is recognized by its name (``.csv``, ``.sr``, ``.vcd``), else by
-        its first bytes.
+    paths : files and run directories; ``-`` is standard input. A file's kind is recognized by its name (``.csv``,
+        ``.sr``, ``.vcd``, each also with ``.gz``), else by its first bytes.
     nodes : number of nodes of the board.
     ports : ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, channels of session files and
         dumps.
@@ -125,82 +127,83 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
         names file (or option), line and reason.
     """
     names = [str(path) for path in paths]
-    kinds = {name: _kind(name) for name in names}
-    with_channels = list(dict.fromkeys(name for name in names if kinds[name] in ("sr", "vcd")))
+    sources = {name: InputFile(name) for name in names}
+    kinds = {name: kind_of(source) for name, source in sources.items()}
+    with_channels = [name for name, kind in kinds.items() if kind in _CHANNELS]
     mappings = parse_ports(ports, with_channels, nodes, port_bits)
     common_edge, edge = parse_setting("--edge", edges, Edge, nodes)
     later = parse_delays(delays, nodes)
     common_sample, sample = parse_setting("--sample", samples, Sample, nodes)
 
-    parts: list[Rows] = []
-    initial = [0] * nodes
-    own_edge: dict[int, Edge] = {}
-    own_sample: dict[int, Sample] = {}
-    source: list[list[str]] = [[] for _ in range(nodes)]
-    replayed: frozenset[int] = frozenset()
-    unknown: frozenset[int] = frozenset()
-    latin: set[str] = set()
-    held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
-
-    def take(name: str, node: int, track: Track) -> None:
-        nonlocal unknown
-        if node in held:
-            raise InputError(name, None, f"node {node} has a port already, in {held[node]}")
-        held[node] = name
-        source[node].append(name)
-        initial[node] = track.initial
-        unknown |= {node} if track.unknown else set()
-        latin.update([name] if track.latin else [])
-        parts.append(track.rows(node))
-
-    for name in dict.fromkeys(names):
-        match kinds[name]:
+    read = _Read(nodes)
+    for name, kind in kinds.items():
+        match kind:
             case "csv":
-                parts.append(read_csv(name, nodes, port_bits))
-                for node in np.unique(parts[-1].node).tolist():
-                    source[node].append(name)
+                read.add(name, read_csv(sources[name], nodes, port_bits))
             case "run":
-                run = read_run(name, nodes, clock_hz, port_bits)
-                replayed |= run.keys()
-                for node, (track, node_edge, node_sample) in run.items():
-                    take(name, node, track)
-                    own_edge[node], own_sample[node] = node_edge, node_sample
-            case kind:
+                for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz, port_bits).items():
+                    read.take(name, node, track, node_edge, node_sample)
+                    read.replayed.add(node)
+            case _:
                 mine = [m for m in mappings if m.file == name]
-                for mapping, track in zip(mine, _tracks(name, kind, mine), strict=True):
-                    take(name, mapping.node, track)
-                    if mapping.edge:
-                        own_edge[mapping.node] = mapping.edge
-                    if mapping.sample:
-                        own_sample[mapping.node] = mapping.sample
-    rows, replaced = joined(delayed(merged(parts), initial, port_bits, later) if later else merged(parts))
-    chosen_edge = [own_edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
-    chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
+                for mapping, track in zip(mine, _tracks(sources[name], kind, mine), strict=True):
+                    read.take(name, mapping.node, track, mapping.edge, mapping.sample)
+    rows = merged(read.parts)
+    rows, replaced = joined(delayed(rows, read.initial, port_bits, later) if later else rows)
+    chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
+    chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
-    return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
-                    [", ".join(names) for names in source], replaced, replayed, unknown,
-                    [f"{name}: names that are not UTF-8 were read as Latin-1" for name in sorted(latin)])
+    return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
+                    [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
+                    frozenset(read.unknown), list(read.notes))
 
 
-def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:
+class _Read:
+    """What was read of the files so far; members as of :class:`Stimulus`."""
+
+    def __init__(self, nodes: int):
+        self.parts: list[Rows] = []
+        self.initial = [0] * nodes
+        self.edge: dict[int, Edge] = {}
+        self.sample: dict[int, Sample] = {}
+        self.source: list[list[str]] = [[] for _ in range(nodes)]
+        self.replayed: set[int] = set()
+        self.unknown: set[int] = set()
+        self.notes: dict[str, None] = {}
+        # Nodes that a capture or a run has for itself, and which.
+        self._held: dict[int, str] = {}
+
+    def add(self, name: str, rows: Rows) -> None:
+        """Rows of any nodes."""
+        self.parts.append(rows)
+        for node in np.unique(rows.node).tolist():
+            self.source[node].append(name)
+
+    def take(self, name: str, node: int, track: Track, edge: Edge | None, sample: Sample | None) -> None:
+        """A node that this file has for itself."""
+        if node in self._held:
+            raise InputError(name, None, f"node {node} has a port already, in {self._held[node]}")
+        self._held[node] = name
+        self.source[node].append(name)
+        self.initial[node] = track.initial
+        self.parts.append(track.rows(node))
+        if edge is not None:
+            self.edge[node] = edge
+        if sample is not None:
+            self.sample[node] = sample
+        if track.unknown:
+            self.unknown.add(node)
+        self.notes.update(dict.fromkeys(track.notes))
+
+
+#: For the kinds of files that have channels: the reader of their names, and that of the mapped ones.
+_CHANNELS: dict[str, tuple[Callable[[InputFile], list[str]], Callable[[InputFile, Sequence[Mapping]], list[Track]]]] = {
+    "saleae": (channels_of_saleae, read_saleae), "sr": (channels_of_sr, read_sr), "vcd": (channels_of_vcd, read_vcd)}
+
+
+def _tracks(source: InputFile, kind: str, mappings: list[Mapping]) -> list[Track]:
+    channels, read = _CHANNELS[kind]
     if not mappings:
-        channels = channels_of_sr(name) if kind == "sr" else channels_of_vcd(name)
-        raise InputError(name, None, "no --port maps its channels: " + (", ".join(channels) or "it has none"))
-    return read_sr(name, mappings) if kind == "sr" else read_vcd(name, mappings)
-
-
-def _kind(name: str) -> str:
-    path = Path(name)
-    if path.is_dir():
-        return "run"
-    suffix = path.suffix.lower().removeprefix(".")
-    if suffix in ("csv", "sr", "vcd"):
-        return suffix
-    try:
-        with path.open("rb") as file:
-            start = file.read(256)
-    except OSError as error:
-        raise InputError(name, None, f"cannot be read: {error.strerror}") from None
-    if start.startswith(b"PK"):
-        return "sr"
-    return "vcd" if start.lstrip().startswith(b"$") else "csv"
+        raise InputError(source.name, None,
+                         "no --port maps its channels: " + (", ".join(channels(source)) or "it has none"))
+    return read(source, mappings)

@@ -8,14 +8,15 @@ of such a strobe is therefore no edge (:attr:`.Track.unknown`).
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
-from hypermon.sim.stimulus.picoseconds import LIMIT_PS, rounded_up
+from hypermon.sim.stimulus.input_file import InputFile
+from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.port_mapping import Mapping, option_text
-from hypermon.sim.stimulus.rows import Track, level_type
+from hypermon.sim.stimulus.rows import Track
+from hypermon.sim.stimulus.samples import Port, Samples, Targets
 
 __all__ = ["channels_of_vcd", "read_vcd"]
 
@@ -47,24 +48,6 @@ class _Variable:
         """Position of a numbered bit in a value, counted from its right end; None if there is no such bit."""
         place = bit - self.right if self.left >= self.right else self.right - bit
         return place if 0 <= place < self.size else None
-
-
-@dataclass(eq=False)
-class _Port:
-    """State of one mapping while the changes are read."""
-
-    #: The bit that is the strobe.
-    strobe: int
-    level: int = 0
-    #: Bits that have had a known value.
-    valued: int = 0
-    #: Bits that began with an unknown value, and those that have not had another.
-    began: int = 0
-    unknown: int = 0
-    initial: int = 0
-    shown: int = 0
-    time: list[int] = field(default_factory=list)
-    port: list[int] = field(default_factory=list)
 
 
 class _Dump:
@@ -188,31 +171,28 @@ def _ends(name: str, channel: str) -> bool:
     return name == channel or name.endswith("." + channel)
 
 
-def _tokens(path: str) -> Iterator[Token]:
+def _tokens(source: InputFile) -> Iterator[Token]:
     """Words of the file with their line numbers, as Latin-1."""
-    try:
-        with open(path, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
-                # Some bytes of UTF-8 would be blanks in Latin-1.
-                for word in text.decode("ascii").split() if text.isascii() else _words(text):
-                    yield number, word
-    except OSError as error:
-        raise InputError(path, None, f"cannot be read: {error.strerror}") from None
+    with source.opened() as lines:
+        for number, line in enumerate(lines, start=1):
+            text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+            # Some bytes of UTF-8 would be blanks in Latin-1.
+            for word in text.decode("ascii").split() if text.isascii() else _words(text):
+                yield number, word
 
 
 def _words(line: bytes) -> list[str]:
     return [word.decode("latin-1") for word in line.split()]
 
 
-def channels_of_vcd(path: str) -> list[str]:
+def channels_of_vcd(source: InputFile) -> list[str]:
     """Names of the channels; errors as :func:`read_vcd`."""
-    dump = _Dump(path)
-    dump.declarations(_tokens(path))
+    dump = _Dump(source.name)
+    dump.declarations(_tokens(source))
     return dump.names()
 
 
-def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
+def read_vcd(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
     """Reads the mapped channels; times finer than a picosecond are rounded up.
 
     Raises
@@ -221,109 +201,26 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
         with the line, if the file is not a value change dump, has no timescale or no such channel, its times decrease
         or are beyond 2^63 ps.
     """
-    tokens = _tokens(path)
-    dump = _Dump(path)
+    tokens = _tokens(source)
+    dump = _Dump(source.name)
     dump.declarations(tokens)
     if dump.scale is None:
-        raise InputError(path, None, "it has no $timescale")
+        raise dump.wrong(None, "it has no $timescale")
     targets: dict[str, Targets] = {v.code: [] for v in dump.variables}
-    ports = [_Port(1 << len(mapping.channels) - 1) for mapping in mappings]
+    ports = [Port(1 << len(mapping.channels) - 1) for mapping in mappings]
     for port, mapping in zip(ports, mappings, strict=True):
         for i, channel in enumerate(mapping.channels):
             code, place = dump.bit(channel)
             targets[code].append((port, 1 << i, place))
     _changes(dump, tokens, targets, ports)
-    tracks = []
-    for port, mapping in zip(ports, mappings, strict=True):
-        time = rounded_up(np.array(port.time, np.int64), dump.scale, 1000)
-        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1)),
-                            unknown=bool(port.began & port.strobe), latin=dump.latin))
-    return tracks
+    notes = (f"{source.name}: names that are not UTF-8 were read as Latin-1",) if dump.latin else ()
+    return [port.track(dump.scale, 1000, notes) for port in ports]
 
 
-#: What a variable affects: port, bit of the port, position in the variable's value.
-Targets = list[tuple[_Port, int, int]]
-
-
-class _Samples:
-    """The ports, while changes are read a sample at a time.
-
-    Members
-    -------
-    now : time of the sample.
-    """
-
-    def __init__(self, ports: list[_Port]):
-        self._ports = ports
-        self.now = 0
-        self._began = False      # a time has been given
-        self._first = True       # the first sample is still being read
-        self._valued = False     # some channel has a value already
-        self._touched: set[_Port] = set()
-
-    def settle(self) -> None:
-        """Ends the sample."""
-        for port in self._ports if self._first else self._touched:
-            if self._first:
-                port.initial = port.shown = port.level
-                port.began = port.unknown
-                # The strobe's last value is a level. An even number of changes that lead back to it are pulses.
-                excess = len(port.time) % 2
-                del port.time[:excess], port.port[:excess]
-                port.port[-1:] = [port.level] * bool(port.port)
-            elif port.level != port.shown:
-                self._show(port)
-        self._touched.clear()
-
-    def _show(self, port: _Port) -> None:
-        port.time.append(self.now)
-        port.port.append(port.level)
-        port.shown = port.level
-
-    def move_to(self, time: int) -> None:
-        """The next changes are at ``time``. Values before any time are the sample at 0."""
-        if (self._began and time != self.now) or (self._valued and not self._began and time != 0):
-            self.settle()
-            self._first = False
-        self._began, self.now = True, time
-
-    def assign(self, port: _Port, mask: int, digit: str) -> None:
-        """Sets bits of a port."""
-        if digit in "01":
-            level = port.level | mask if digit == "1" else port.level & ~mask
-            toggles = level != port.level and mask == port.strobe and (not self._first or port.valued & mask)
-            port.level = level
-            port.valued |= mask
-            if port.unknown & mask:
-                # Its first known value: a level it may have had from the start.
-                port.unknown &= ~mask
-                if not self._first:
-                    _relevel(port, mask)
-            elif toggles:
-                # Other changes at one time are joined. A strobe that changes twice would have a pulse less.
-                self._show(port)
-        elif self._first:
-            port.unknown |= mask
-        self._touched.add(port)
-
-    def value(self, concerned: Targets, digit: str) -> None:
-        """A variable of one bit has a new value."""
-        for port, mask, place in concerned:
-            self.assign(port, mask, "0" if place and digit in "01" else digit)
-        self._valued = True
-
-    def vector(self, concerned: Targets, digits: str) -> None:
-        """A vector has a new value. A short one is extended to the left: 0 and 1 with 0, x and z with themselves."""
-        for port, mask, place in concerned:
-            digit = digits[-1 - place] if place < len(digits) else digits[0]
-            self.assign(port, mask, digit if place < len(digits) or digit not in "01" else "0")
-        self._valued = True
-
-
-def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], ports: list[_Port]) -> None:
+def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], ports: list[Port]) -> None:
     """Reads all changes after the declarations."""
     assert dump.scale is not None
-    samples, latest = _Samples(ports), (LIMIT_PS - 1) * 1000 // dump.scale
+    samples, latest = Samples(ports), (LIMIT_PS - 1) * 1000 // dump.scale
     for line, token in tokens:
         head = token[0]
         if head in _DIGITS:
@@ -368,11 +265,3 @@ def _time(dump: _Dump, line: int, digits: str, now: int, latest: int) -> int:
     if time > latest:
         raise dump.wrong(line, f"time is beyond 2^63 ps: {time}")
     return time
-
-
-def _relevel(port: _Port, mask: int) -> None:
-    """Gives a bit its present level in all of the past, where it was unknown."""
-    bits = port.level & mask
-    port.initial = port.initial & ~mask | bits
-    port.shown = port.shown & ~mask | bits
-    port.port = [value & ~mask | bits for value in port.port]

@@ -1,14 +1,17 @@
 """Long messages and log lines: what a program has written is what a reader sees, or it is said that it is not whole."""
 
 import csv
+import ctypes
 import json
 import random
+import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cross import NODE
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.log_strings import elf_strings, filled
@@ -24,6 +27,8 @@ PROGRAM = r"""
 #define _POSIX_C_SOURCE 200809L
 #include "hypermon.h"
 #include "hypermon/log.h"
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #define SAY(format, ...) do { printf(format "\n", ##__VA_ARGS__); HM_LOG(&port, format, ##__VA_ARGS__); } while (0)
@@ -53,6 +58,17 @@ int main(int argc, char **argv)
     SAY("[%hhd] [%hu] [%hhx]", (signed char)-1, (unsigned short)65535, (unsigned char)255);
     SAY("%u %u %u %u %u %u %u %u %u %u %u %u", 0u, 127u, 128u, 16383u, 16384u, 2097151u, 2097152u, 268435455u,
         268435456u, 4294967295u, 1u, 2u);
+    SAY("");
+    SAY("%lld bytes at %llx, %llu", 5000000000LL, 0x123456789abcULL + (unsigned)argc, 0xffffffffffffffffULL);
+    SAY("%lld %lld %ld %li", -1LL, (long long)INT64_MIN, -2L, 3L);
+    SAY("%lu %zu %zd %td", 4000000000UL, sizeof bytes, (ptrdiff_t)-5, (ptrdiff_t)5);
+    SAY("%jd %ju %d", (intmax_t)-6000000000, (uintmax_t)6000000000, -1);
+    SAY("[%" PRId64 "] [%" PRIx64 "] [%" PRIu32 "]", INT64_C(-7000000000), UINT64_C(0xfedcba9876543210), UINT32_C(9));
+    SAY("[%8.3d] [%.0d] [%5.0x] [%-+7d] [%#.0o]", 5, 0, 0u, 7, 0u);
+    i = 3;
+    puts("3, once");
+    HM_LOG(&port, "%u, once", i++);
+    SAY("%u", i);
     if (hm_virtual_save(out, all, 1, start) != 0)
         return 4;
     hm_virtual_close(&port);
@@ -65,7 +81,12 @@ id = 7
 fields = { bytes = "bytes" }
 [logging]
 """
-LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments")
+#: Compilers, and their flags.
+CPP_MACHINES = ("arm-none-eabi-g++ -mcpu=cortex-m0plus -mthumb", "arm-none-eabi-g++ -mcpu=cortex-m4 -mthumb",
+                "arm-none-eabi-g++ -marm", "avr-g++ -mmcu=atmega328p",
+                "riscv64-unknown-elf-g++ -march=rv32imac_zicsr -mabi=ilp32", "xtensa-lx106-elf-g++")
+LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments",
+         "-Wno-format-zero-length")
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +212,71 @@ def test_a_program_of_other_strings(made):
     assert "are not those of this program" in line.text
 
 
+def test_lines_are_those_of_printf():
+    """Random conversions and values against the C library."""
+    library, rng = ctypes.CDLL(None), random.Random(1)
+    room = ctypes.create_string_buffer(200)
+    for _ in range(10_000):
+        letter = rng.choice("diuxXoc")
+        flags = "".join(rng.choices("-+ #0" if letter != "c" else "-", k=rng.randrange(4)))
+        width = rng.choice(["", "", str(rng.randint(1, 30))])
+        precision = "" if letter == "c" else rng.choice(["", "", ".", f".{rng.randint(0, 30)}"])
+        size = "" if letter == "c" else rng.choice(["", "", "hh", "h", "ll", "j"])
+        wide = size in ("ll", "j")
+        value = rng.choice([0, 1, -1, 127, 128, 255, 256, 2**31 - 1, -2**31, rng.randrange(-2**31, 2**31),
+                            *([2**63 - 1, -2**63, rng.randrange(-2**63, 2**63)] if wide else [])])
+        value = rng.randrange(1, 128) if letter == "c" else value
+        text = f"<%{flags}{width}{precision}{size}{letter}>"
+        library.snprintf(room, len(room), text.encode(), (ctypes.c_longlong if wide else ctypes.c_int)(value))
+        payload = b"\3\0" + varint(value % 2**(64 if wide else 32))
+        assert filled({3: text}, payload) == room.value.decode(), (text, value)
+
+
+def varint(value):
+    """Seven bits per byte, the lowest first."""
+    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
+
+
+def test_values_that_are_too_long():
+    """A value of 64 bits for a conversion of 32, as a program might write despite a warning, is not cut."""
+    for text, least in (("%d", 2**32), ("%hu", 2**32), ("%c", 2**32), ("%lld", 2**64), ("%jx", 2**64)):
+        assert filled({0: text}, b"\0\0" + varint(least - 1)) is not None
+        assert filled({0: text}, b"\0\0" + varint(least)) is None
+
+
+def test_sizes_of_programs(tmp_path):
+    """A long has 64 bits in a program of 64 bits, and 32 in others."""
+    for wide, first in ((1, "%lld %llu %5llx"), (0, "%d %u %5x")):
+        section = b"%ld %zu %5lx\0%lld %jd %hd %%\0\0%d\0"
+        own = elf_of(section, wide)
+        (tmp_path / "own").write_bytes(own)
+        assert list(elf_strings(tmp_path / "own").values()) == [first, "%lld %jd %hd %%", "", "%d"]
+    (tmp_path / "own").write_bytes(elf_of(b"a" * 65535 + b"\0", 1))
+    assert list(elf_strings(tmp_path / "own")) == [0]
+    (tmp_path / "own").write_bytes(elf_of(b"a" * 65536 + b"\0", 1))
+    with pytest.raises(InputError, match="its format strings have 65,537 bytes; 65,536 are the most"):
+        elf_strings(tmp_path / "own")
+    (tmp_path / "own").write_bytes(elf_of(b"%lc\0", 1))
+    with pytest.raises(InputError, match="%lc cannot be logged"):
+        elf_strings(tmp_path / "own")
+
+
+def elf_of(section, wide):
+    """An ELF file with two sections: the names, and that of the strings."""
+    names = b"\0.names\0hypermon_log\0"
+    start = 64 if wide else 52
+    table = start + len(names) + len(section)
+    if wide:
+        head = struct.pack("<4sBB34xQ10xHHH", b"\x7fELF", 2, 1, table, 64, 2, 0)
+        rows = [struct.pack("<I20xQQ24x", name, at, size) for name, at, size in (
+            (1, start, len(names)), (8, start + len(names), len(section)))]
+    else:
+        head = struct.pack("<4sBB26xI10xHHH", b"\x7fELF", 1, 1, table, 40, 2, 0)
+        rows = [struct.pack("<I12xII16x", name, at, size) for name, at, size in (
+            (1, start, len(names)), (8, start + len(names), len(section)))]
+    return head + names + section + b"".join(rows)
+
+
 def test_what_is_no_program(tmp_path, compile_c, made, capsys):
     folder, _ = made
     (tmp_path / "text").write_text("no ELF")
@@ -250,9 +336,103 @@ def test_through_the_board(made, tmp_path: Path, capsys):
     assert all(text.encode() in data for text in printed)
 
 
+def lines_of(folder, program):
+    """The log lines of a program's writes, filled with its strings."""
+    (folder / "own.toml").write_text("[logging]\n")
+    assert cli._run(["dict", str(folder / "own.toml"), "--elf", str(program), "-o", str(folder / "log.toml")]) == 0
+    joiner = Joiner(load_dictionary(folder / "log.toml"))
+    return [line.text for line in joiner.add(events_of(folder)) if line.name == "log"]
+
+
 def test_cpp_writes_what_c_writes(compile_c, made, tmp_path):
-    """Values of every type, with warnings as errors; the strings are the same, so are all events."""
+    """Values of every type, with warnings as errors; the strings are the same, so are all lines."""
     program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="g++11")
     subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=patience(60), capture_output=True)
-    assert elf_strings(program) == load_dictionary(made[0] / "own.toml").logging.strings
-    assert events_of(tmp_path) == events_of(made[0])
+    own = load_dictionary(made[0] / "own.toml").logging.strings
+    assert sorted(elf_strings(program).values()) == sorted(own.values())
+    assert lines_of(tmp_path, program) == made[1]
+
+
+#: Functions that the compiler writes several times, or in several source files, and their lines.
+HEADER = r"""
+#define _POSIX_C_SOURCE 200809L
+#include "hypermon.h"
+#include "hypermon/log.h"
+extern hm_port port;
+void other();
+struct Sensor {
+    void read(int value) { HM_LOG(&port, "sensor %d mV", value); HM_LOG(&port, "again %d", value); }
+    static void empty() { HM_LOG(&port, ""); }
+};
+namespace inner {
+template <typename type> type half(type value) { HM_LOG(&port, "half of %lld", (long long)value); return value / 2; }
+template <int number> struct Numbered { void say() const { HM_LOG(&port, "number %d", number); } };
+inline void twice() { HM_LOG(&port, "in\a \"quotes\" \\ \303\274 " "and two literals %" "d", 2); }
+}
+inline void long_line(int value)
+{
+    HM_LOG(&port, "@LONG@ %d", value);
+}
+"""
+FIRST = r"""
+hm_port port;
+int main(int, char **argv)
+{
+    hm_port *all[1] = {&port};
+    uint64_t start = hm_virtual_now();
+    FILE *out = fopen(argv[1], "w");
+    if (out == NULL || hm_virtual_open(&port, 100000) != 0)
+        return 1;
+    HM_LOG(&port, "begin");
+    Sensor().read(5);
+    Sensor::empty();
+    inner::half(-7);
+    inner::half(9.5);
+    inner::half(5000000000LL);
+    inner::Numbered<3>().say();
+    inner::Numbered<4>().say();
+    inner::twice();
+    auto lambda = [](int value) { HM_LOG(&port, "lambda %d", value); };
+    for (int value = 0; value < 3; value++)
+        lambda(value);
+    long_line(1);
+    other();
+    return hm_virtual_save(out, all, 1, start) != 0 || fclose(out) != 0;
+}
+"""
+SECOND = r"""
+static void own() { HM_LOG(&port, "the other's own"); }
+void other() { own(); Sensor().read(6); inner::half(-7); inner::Numbered<4>().say(); inner::twice(); long_line(2); }
+"""
+LONG = "0123456789" * 44
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"], ["-O3", "-std=c++17"], ["-Os", "-fPIC"], ["-ffunction-sections"]])
+def test_functions_that_are_written_several_times(compile_c, tmp_path, flags):
+    """Members, inline functions and templates, in two source files."""
+    header = HEADER.replace("@LONG@", LONG)
+    (tmp_path / "second.cpp").write_text(header + SECOND)
+    program = compile_c(header + FIRST, *LOOSE, *flags, "-DHM_EDGES=1", str(tmp_path / "second.cpp"), language="g++11")
+    subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=patience(60), capture_output=True)
+    in_both = ["half of -7", "number 4", 'in\a "quotes" \\ \u00fc and two literals 2']
+    assert lines_of(tmp_path, program) == [
+        "begin", "sensor 5 mV", "again 5", "", "half of -7", "half of 9", "half of 5000000000", "number 3",
+        *in_both[1:], "lambda 0", "lambda 1", "lambda 2",
+        f"{LONG} 1", "the other's own", "sensor 6 mV", "again 6", *in_both,
+        f"{LONG} 2"]
+
+
+@pytest.mark.parametrize("machine", CPP_MACHINES)
+def test_cpp_of_other_processors(tmp_path, machine):
+    """Their assemblers place the same strings."""
+    compiler, *flags = machine.split()
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    (tmp_path / "x.cpp").write_text(HEADER.replace("@LONG@", LONG) + SECOND)
+    subprocess.run([compiler, *flags, "-std=gnu++11", "-Os", "-ffreestanding", "-DHM_TARGET=HM_TARGET_NONE", "-Wall",
+                    "-Wextra", "-Werror", "-Wno-format-zero-length", f"-I{NODE}", "-c", tmp_path / "x.cpp",
+                    "-o", tmp_path / "x.o"],
+                   check=True, timeout=patience(60))
+    assert sorted(elf_strings(tmp_path / "x.o").values()) == sorted([
+        "the other's own", "sensor %d mV", "again %d", "half of %lld", "number %d",
+        'in\a "quotes" \\ \u00fc and two literals %d', f"{LONG} %d"])

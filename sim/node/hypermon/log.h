@@ -11,11 +11,11 @@
  * HM_EDGES 2, an event of n bytes takes 3 + 2n port writes: 31 for each full piece, 2.4 a byte.
  *
  * HM_LOG() writes one event of id HM_LOG_ID: 2 bytes for the string, and each value as 1 to 5 bytes (7 bits a
- * byte), so that "sensor 3: 120 mV" is 2 + 1 + 1 bytes, 11 port writes. Values are integers of 32 bits or less:
- * %d %i %u %x %X %o %c, with flags, width and precision. The strings are in a section of the ELF file,
- * hypermon_log; `hypermon dict FILE --elf PROGRAM` puts them into a dictionary. It needs GCC or Clang, and a
- * linker that knows __start_ symbols, as GNU ld, gold and lld do. A linker script may place the section where it
- * is not loaded.
+ * byte), 64-bit values as up to 10, so that "sensor 3: 120 mV" is 2 + 1 + 1 bytes, 11 port writes. Values are up to
+ * 12 integers: %d %i %u %x %X %o %c, with flags, width, precision and size. The strings are in a section of the
+ * ELF file, hypermon_log; `hypermon dict FILE --elf PROGRAM` puts them into a dictionary. It needs GCC or Clang,
+ * C99 or C++11, and a linker that knows __start_ symbols, as GNU ld, gold and lld do. A linker script may place
+ * the section where it is not loaded.
  *
  * Interrupts may write messages of their own between the pieces of another. Macros: HM_TEXT_ID, HM_LOG_ID and
  * HM_PIECE_ID, the event ids, as the dictionary's table [logging] has them.
@@ -89,16 +89,16 @@ static inline int hm_text(hm_port *port, const char *text, size_t length)
 
 extern const char __start_hypermon_log[];
 
-/* Up to 12 values of a log line; see HM_LOG(). */
-static inline int hm_log_write(hm_port *port, unsigned format, const uint32_t *values, size_t count)
+/* The values of a log line; see HM_LOG(). */
+static inline int hm_log_write(hm_port *port, unsigned format, const uint64_t *values, size_t count)
 {
-    unsigned char bytes[2 + 5 * 12];
+    unsigned char bytes[2 + 10 * 12];
     size_t length = 2, i;
     hm_put16(bytes, format);
     for (i = 0; i < count; i++) {
-        uint32_t value = values[i];
+        uint64_t value = values[i];
         for (; value > 127u; value >>= 7)
-            bytes[length++] = (unsigned char)(value & 127u) | 128u;
+            bytes[length++] = (unsigned char)((unsigned char)(value & 127u) | 128u);
         bytes[length++] = (unsigned char)value;
     }
     return hm_long(port, HM_LOG_ID, bytes, length);
@@ -108,29 +108,152 @@ static inline int hm_log_write(hm_port *port, unsigned format, const uint32_t *v
 static inline void hm_log_check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline void hm_log_check(const char *format, ...) { (void)format; }
 
-#ifdef __cplusplus  /* where a list of uint32_t takes no int */
-struct hm_log_value {
-    uint32_t bits;
-    template <typename type> hm_log_value(type value) : bits((uint32_t)value) {}
-};
-#define HM_LOG_BITS(values) (&(values)->bits)
+/* A value as it is written. One of 32 bits or less is not extended, so that -1 is 5 bytes. */
+#define HM_LOG_VALUE_(value) (sizeof(value) > 4 ? (uint64_t)(value) : (uint64_t)(uint32_t)(value))
+
+#define HM_LOG_JOIN_(a, b) HM_LOG_JOIN2_(a, b)
+#define HM_LOG_JOIN2_(a, b) a##b
+/* For the number of values, from 0; `format` comes first, because ISO C keeps the comma before an empty list. */
+#define HM_LOG_COUNT_(...) HM_LOG_COUNT2_(__VA_ARGS__, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define HM_LOG_COUNT2_(format, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, count, ...) count
+#define HM_LOG_VALUES_(...) HM_LOG_JOIN_(HM_LOG_VALUES_, HM_LOG_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+#define HM_LOG_VALUES_0(format)
+#define HM_LOG_VALUES_1(format, v) , HM_LOG_VALUE_(v)
+#define HM_LOG_VALUES_2(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_1(format, __VA_ARGS__)
+#define HM_LOG_VALUES_3(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_2(format, __VA_ARGS__)
+#define HM_LOG_VALUES_4(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_3(format, __VA_ARGS__)
+#define HM_LOG_VALUES_5(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_4(format, __VA_ARGS__)
+#define HM_LOG_VALUES_6(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_5(format, __VA_ARGS__)
+#define HM_LOG_VALUES_7(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_6(format, __VA_ARGS__)
+#define HM_LOG_VALUES_8(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_7(format, __VA_ARGS__)
+#define HM_LOG_VALUES_9(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_8(format, __VA_ARGS__)
+#define HM_LOG_VALUES_10(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_9(format, __VA_ARGS__)
+#define HM_LOG_VALUES_11(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_10(format, __VA_ARGS__)
+#define HM_LOG_VALUES_12(format, v, ...) , HM_LOG_VALUE_(v) HM_LOG_VALUES_11(format, __VA_ARGS__)
+#define HM_LOG_VALUES_13(...) , hm_log_has_at_most_12_values
+
+#ifndef __cplusplus
+
+#define HM_LOG_STRING_(name, format)                                                                           \
+    static const char hm_format_[] __attribute__((section("hypermon_log"), used, aligned(1))) = format
+
 #else
-typedef uint32_t hm_log_value;
-#define HM_LOG_BITS(values) (values)
+
+/*
+ * In C++, a static variable of an inline function or of a template cannot share a section with those of other
+ * functions. The assembler therefore places the string; four of its bytes are an operand. A function that the
+ * compiler writes several times, such as one that is inlined, has the string once. Link-time optimization may join
+ * two source files in which different strings have the same name, which is an error.
+ */
+constexpr uint32_t hm_log_byte(const char *text, size_t length, size_t at)
+{
+    return at < length ? (uint32_t)(unsigned char)text[at] : 0u;
+}
+constexpr uint32_t hm_log_bytes(const char *text, size_t length, size_t at)
+{
+    return hm_log_byte(text, length, at) | hm_log_byte(text, length, at + 1) << 8
+           | hm_log_byte(text, length, at + 2) << 16 | hm_log_byte(text, length, at + 3) << 24;
+}
+constexpr uint32_t hm_log_hash(const char *text, size_t length)
+{
+    return length ? (hm_log_hash(text, length - 1) ^ (uint32_t)(unsigned char)text[length - 1]) * 16777619u
+                  : 2166136261u;
+}
+template <uint32_t number> struct hm_log_constant {
+    enum : uint32_t { value = number };
+};
+
+#if __GNUC__ >= 9 && !defined(__clang__)
+#define HM_LOG_ASM_ __asm__ __inline__ volatile  /* its many lines are no instructions */
+#else
+#define HM_LOG_ASM_ __asm__ volatile
+#endif
+
+#define HM_LOG_NUMBER_(number) "i"(hm_log_constant<(number)>::value)
+#define HM_LOG_FOUR_(format, at) HM_LOG_NUMBER_(hm_log_bytes(format, sizeof(format), (at)))
+/* An operand as a bare number. */
+#if defined(__riscv)
+#define HM_LOG_OPERAND_(number) "%" #number
+#else
+#define HM_LOG_OPERAND_(number) "%c" #number
+#endif
+#define HM_LOG_WORDS_(a, b, c, d, e, f, g)                                                                     \
+    HM_LOG_OPERAND_(a) "," HM_LOG_OPERAND_(b) "," HM_LOG_OPERAND_(c) "," HM_LOG_OPERAND_(d) "," HM_LOG_OPERAND_(e) \
+    "," HM_LOG_OPERAND_(f) "," HM_LOG_OPERAND_(g)
+#define HM_LOG_BYTE_(shift)                                                                                    \
+    ".if hm_log_at < " HM_LOG_OPERAND_(0) "\n.byte (\\word >> " #shift ") & 255\n.endif\n"                     \
+    ".set hm_log_at, hm_log_at + 1\n"
+/* At most 112 bytes of a string, from `from` on. */
+#define HM_LOG_PART_(name, format, from)                                                                       \
+    HM_LOG_ASM_(                                                                                               \
+        ".pushsection hypermon_log,\"a\"\n.ifndef " #name "_" #from "\n" #name "_" #from ":\n"                 \
+        ".set " #name "_" #from "_is, " HM_LOG_OPERAND_(29) "\n.if " HM_LOG_OPERAND_(0) " > 0\n.set hm_log_at, 0\n" \
+        ".irp word, " HM_LOG_WORDS_(1, 2, 3, 4, 5, 6, 7) "," HM_LOG_WORDS_(8, 9, 10, 11, 12, 13, 14)           \
+        "," HM_LOG_WORDS_(15, 16, 17, 18, 19, 20, 21) "," HM_LOG_WORDS_(22, 23, 24, 25, 26, 27, 28) "\n"       \
+        HM_LOG_BYTE_(0) HM_LOG_BYTE_(8) HM_LOG_BYTE_(16) HM_LOG_BYTE_(24) ".endr\n.endif\n"                    \
+        ".else\n.if " #name "_" #from "_is != " HM_LOG_OPERAND_(29) "\n"                                       \
+        ".error \"HM_LOG: two strings have one name; compile without -flto\"\n.endif\n.endif\n.popsection\n"   \
+        : : HM_LOG_NUMBER_(sizeof(format) > (from) ? sizeof(format) - (from) : 0),                             \
+          HM_LOG_FOUR_(format, (from) + 0), HM_LOG_FOUR_(format, (from) + 4),                                  \
+          HM_LOG_FOUR_(format, (from) + 8), HM_LOG_FOUR_(format, (from) + 12),                                 \
+          HM_LOG_FOUR_(format, (from) + 16), HM_LOG_FOUR_(format, (from) + 20),                                \
+          HM_LOG_FOUR_(format, (from) + 24), HM_LOG_FOUR_(format, (from) + 28),                                \
+          HM_LOG_FOUR_(format, (from) + 32), HM_LOG_FOUR_(format, (from) + 36),                                \
+          HM_LOG_FOUR_(format, (from) + 40), HM_LOG_FOUR_(format, (from) + 44),                                \
+          HM_LOG_FOUR_(format, (from) + 48), HM_LOG_FOUR_(format, (from) + 52),                                \
+          HM_LOG_FOUR_(format, (from) + 56), HM_LOG_FOUR_(format, (from) + 60),                                \
+          HM_LOG_FOUR_(format, (from) + 64), HM_LOG_FOUR_(format, (from) + 68),                                \
+          HM_LOG_FOUR_(format, (from) + 72), HM_LOG_FOUR_(format, (from) + 76),                                \
+          HM_LOG_FOUR_(format, (from) + 80), HM_LOG_FOUR_(format, (from) + 84),                                \
+          HM_LOG_FOUR_(format, (from) + 88), HM_LOG_FOUR_(format, (from) + 92),                                \
+          HM_LOG_FOUR_(format, (from) + 96), HM_LOG_FOUR_(format, (from) + 100),                               \
+          HM_LOG_FOUR_(format, (from) + 104), HM_LOG_FOUR_(format, (from) + 108),                              \
+          HM_LOG_NUMBER_(hm_log_hash(format, sizeof(format))))
+/*
+ * The address of a string. Templates drop the assembler's name of a variable when they are instantiated: on other
+ * processors they do not link.
+ */
+#if defined(__x86_64__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("leaq " label "(%%rip), %0" : "=r"(to))
+#elif defined(__aarch64__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("adrp %0, " label "\nadd %0, %0, :lo12:" label : "=r"(to))
+#elif defined(__arm__)
+#define HM_LOG_ADDRESS_(name, label, to)                                                                       \
+    __asm__("ldr %0, 0f\nb 1f\n.balign 4\n0: .word " label "\n1:" : "=l"(to))
+#elif defined(__riscv)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("la %0, " label : "=r"(to))
+#elif defined(__AVR__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("ldi %A0, lo8(" label ")\nldi %B0, hi8(" label ")" : "=d"(to))
+#elif defined(__XTENSA__)
+#define HM_LOG_ADDRESS_(name, label, to) __asm__("movi %0, " label : "=r"(to))
+#else
+#define HM_LOG_ADDRESS_(name, label, to)                                                                       \
+    extern const char name[] __asm__(label);                                                                   \
+    to = name
+#endif
+
+#define HM_LOG_CPP_MAX 448
+#define HM_LOG_STRING_(name, format)                                                                           \
+    static_assert(sizeof(format) <= HM_LOG_CPP_MAX, "HM_LOG: the format string is too long");                  \
+    HM_LOG_PART_(name, format, 0);                                                                             \
+    HM_LOG_PART_(name, format, 112);                                                                           \
+    HM_LOG_PART_(name, format, 224);                                                                           \
+    HM_LOG_PART_(name, format, 336);                                                                           \
+    const char *hm_format_;                                                                                    \
+    HM_LOG_ADDRESS_(name, #name "_0", hm_format_)
+
 #endif
 
 #define HM_LOG(port, format, ...)                                                                              \
+    HM_LOG_(HM_LOG_JOIN_(hm_log_string_, __COUNTER__), port, format, ##__VA_ARGS__)
+#define HM_LOG_(name, port, format, ...)                                                                       \
     do {                                                                                                       \
-        static const char hm_format_[] __attribute__((section("hypermon_log"), used)) = format;                \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"")                 \
-        const hm_log_value hm_values_[] = {0u, ##__VA_ARGS__};                                                 \
-        _Pragma("GCC diagnostic pop")                                                                          \
-        typedef char hm_at_most_12_values_[sizeof hm_values_ <= 13 * sizeof(uint32_t) ? 1 : -1]                \
-            __attribute__((unused));                                                                           \
+        HM_LOG_STRING_(name, format);                                                                          \
+        const uint64_t hm_values_[] = {0u HM_LOG_VALUES_(format, ##__VA_ARGS__)};                              \
         if (0)                                                                                                 \
             hm_log_check(format, ##__VA_ARGS__);                                                               \
         hm_log_write((port), (unsigned)((uintptr_t)hm_format_ - (uintptr_t)__start_hypermon_log),              \
-                     HM_LOG_BITS(hm_values_ + 1), sizeof hm_values_ / sizeof *hm_values_ - 1);                 \
+                     hm_values_ + 1, sizeof hm_values_ / sizeof *hm_values_ - 1);                              \
     } while (0)
 
 #endif

@@ -10,6 +10,7 @@ import pytest
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus import csv_file
 from hypermon.sim.stimulus.csv_file import read_csv
+from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.stimulus import load
 
 HEADER = "time_ns,node,port\n"
@@ -21,7 +22,7 @@ def read(tmp_path):
     def read(text, nodes=16, port_bits=4):
         path = tmp_path / "in.csv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_csv(str(path), nodes, port_bits)
+        return read_csv(InputFile(str(path)), nodes, port_bits)
     return read
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from hypermon.host.errors import InputError
+from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.port_mapping import Mapping
 from hypermon.sim.stimulus.sr_file import read_sr
 
@@ -39,7 +40,7 @@ def mapping(path, channels=NAMES, node=0):
 
 
 def track(path, channels=NAMES):
-    (one,) = read_sr(path, [mapping(path, channels)])
+    (one,) = read_sr(InputFile(str(path)), [mapping(path, channels)])
     return one.initial, list(zip(one.time.tolist(), one.port.tolist(), strict=True))
 
 
@@ -88,7 +89,7 @@ def test_rates_are_exact_and_rounded_up(file, rate, times):
 def test_several_ports_of_one_file(file):
     names = tuple(f"c{i}" for i in range(10))
     path = session(file, [0, 0b00001_00010, 0b10001_00011], unit=2, names=names)
-    tracks = read_sr(path, [mapping(path, names[:5]), mapping(path, names[5:])])
+    tracks = read_sr(InputFile(str(path)), [mapping(path, names[:5]), mapping(path, names[5:])])
     assert [t.port.tolist() for t in tracks] == [[2, 3], [1, 17]]
 
 
@@ -161,7 +162,7 @@ def test_a_small_file_with_billions_of_changes(file, monkeypatch):
     assert len(track(session(file, [0, 31] * 500))[1]) == 999
     path = session(file, [0, 31] * 501)
     with pytest.raises(InputError, match=r"x\.sr: more than 1,000 changes of its lines"):
-        read_sr(path, [mapping(path)])
+        read_sr(InputFile(str(path)), [mapping(path)])
     monkeypatch.setattr("hypermon.sim.stimulus.sr_file._CHANGES_A_BYTE", 1)
     assert len(track(path)[1]) == 1001
 
@@ -190,10 +191,10 @@ def test_metadata_of_somebody_else(file, key, value, reason):
     metadata = {"capturefile": "logic-1", "samplerate": "1 MHz", "unitsize": "1"} | {key: value}
     path = session(file, [1], metadata="[device 1]\n" + "".join(f"{k}={v}\n" for k, v in metadata.items()))
     with pytest.raises(InputError, match=reason):
-        read_sr(path, [mapping(path)])
+        read_sr(InputFile(str(path)), [mapping(path)])
 
 
 def test_metadata_that_fill_the_memory(file):
     path = session(file, [1], metadata="[device 1]\n" + " " * (1 << 20))
     with pytest.raises(InputError, match=r"its metadata are longer than 1,048,576 bytes"):
-        read_sr(path, [mapping(path)])
+        read_sr(InputFile(str(path)), [mapping(path)])

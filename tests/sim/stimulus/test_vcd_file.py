@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import pytest
 from hypermon.host.errors import InputError
+from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.port_mapping import Mapping
 from hypermon.sim.stimulus.port_rule import complaints
 from hypermon.sim.stimulus.rows import joined
@@ -24,7 +25,7 @@ def track(tmp_path):
     def track(text, channels=NAMES):
         path = tmp_path / "x.vcd"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        (one,) = read_vcd(str(path), [Mapping("", str(path), 0, channels, None, None)])
+        (one,) = read_vcd(InputFile(str(path)), [Mapping("", str(path), 0, channels, None, None)])
         # What a board can see: one change at a time.
         seen, _ = joined(one.rows(0))
         return one.initial, list(zip(seen.time.tolist(), seen.port.tolist(), strict=True))
@@ -87,6 +88,11 @@ def test_timescales(track, scale, times):
     assert [t for t, _ in track(text)[1]] == list(times)
 
 
+def test_femtoseconds_beyond_64_bits(track):
+    """The picoseconds fit."""
+    assert track(SCALARS.replace("1 ns", "1 fs") + "#0 0! #10000000000000000001 1!")[1] == [(10_000_000_000_000_001, 1)]
+
+
 def test_the_first_sample_is_a_level(track):
     changes = "1! 0\" 0# 0$ 1%"
     assert track(SCALARS + f"#0 {changes} #7 0%") == (17, [(7000, 1)])
@@ -132,7 +138,7 @@ def test_names(track, tmp_path):
         track(text, ("w", "e", "e", "e", "e"))
     with pytest.raises(InputError, match=r"unknown channel w\[2\]; there are a\.e, b\.e, b\.f, b\.w\[1:0\], c\.f"):
         track(text, ("w[2]", "e", "e", "e", "e"))
-    assert channels_of_vcd(str(tmp_path / "x.vcd")) == ["a.e", "b.e", "b.f", "b.w[1:0]", "c.f"]
+    assert channels_of_vcd(InputFile(str(tmp_path / "x.vcd"))) == ["a.e", "b.e", "b.f", "b.w[1:0]", "c.f"]
 
 
 def test_nine_values(track):
@@ -212,7 +218,7 @@ def test_names_with_blanks_and_commas(tmp_path, track):
     path = tmp_path / "x.vcd"
     path.write_text(text)
     shown = ["my top.my bit", "my top.a\\,b", "my top.my data[3:0]", "my top.bit[0]", "my top.str[0] obe"]
-    assert channels_of_vcd(str(path)) == shown
+    assert channels_of_vcd(InputFile(str(path))) == shown
     port = ",".join([*shown[:2], "my top.my data[3]", *shown[3:]])
     assert load([path], ports=[f"0={port}"]).port.tolist() == [1, 3, 11, 15, 31]
     assert load([path], ports=["0=my bit,a\\,b,my data[3],bit[0],str[0] obe"]).port.tolist() == [1, 3, 11, 15, 31]
@@ -271,7 +277,7 @@ def test_declarations_of_5000_digits(track, text, reason):
 def test_unreadable(tmp_path):
     for path in (tmp_path / "none.vcd", tmp_path):
         with pytest.raises(InputError, match="cannot be read"):
-            read_vcd(str(path), [])
+            read_vcd(InputFile(str(path)), [])
 
 
 def test_cut_anywhere(track):
