@@ -64,10 +64,10 @@ def framed_file(run: DecodedRun) -> Path | None:
     part = run.decode()[PARTS].get(FRAMED)
     if part is None and not os.path.lexists(path):
         return None
-    if part is None or fault(path, part) is not None:
+    if part is None or fault(path, part, whole=True) is not None:
         with locked(run.path, run.tell):
             part = run.decode()[PARTS].get(FRAMED)      # another process may have made it meanwhile
-            if part is None or fault(path, part) is not None:
+            if part is None or fault(path, part, whole=True) is not None:
                 framed_events(run)
     return path
 

@@ -73,7 +73,7 @@ def _current(run: Path, made_of: dict[str, Any]) -> bool:
         values = read_json(run / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
         return False
-    return bool(values["made_of"] == made_of) and not faults(run, values[PARTS])
+    return bool(values["made_of"] == made_of) and not faults(run, values[PARTS], whole=True)
 
 
 def _rows(batch: pa.RecordBatch, own: Logging) -> Iterator[dict[str, object]]:

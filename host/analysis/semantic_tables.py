@@ -89,7 +89,7 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
         values = read_json(run.path / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
         return False
-    return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"])
+    return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"], whole=True)
 
 
 def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], paths: dict[str, Path],

@@ -126,7 +126,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     opened = Run(run)
     selection = _selection(opened, nodes, from_ms, to_ms)
     exports.refuse_format(opened, form, selection)
-    decoded(run)
+    opened, _ = decoded(run)
     with busy_line(f"exporting {run} to {form}", lambda: quantity(exports.written(out), "B")):
         exports.export(opened, form, out, selection)
 

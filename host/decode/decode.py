@@ -126,7 +126,7 @@ def _followed(census: BoardCensus | None) -> bool:
 
 
 def decode_run(run: RunDirectory, progress: Progress | None = None,
-               tell: Callable[[str], None] | None = None) -> dict[str, Any]:
+               tell: Callable[[str], None] | None = None, whole: bool = False) -> dict[str, Any]:
     """Creates ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they exist and are whole.
 
     The tables include the columns of the RUN's dictionary.
@@ -134,6 +134,7 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     Parameters
     ----------
     tell : called with one line if there was a decode that cannot be used, or if another process is at work on it.
+    whole : rows of the tables will be used: each table is read once as a whole, to find damage that changed no time.
 
     Returns
     -------
@@ -148,11 +149,11 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
                                          "cannot decode; a newer one can: pip install --upgrade hypermon")
-    done, reason = _done(run)
+    done, reason = _done(run, whole)
     if done is not None and not names_due(run, done[PARTS]):
         return done
     with locked(run.path, tell):
-        done, reason = _done(run)       # another process may have decoded it meanwhile
+        done, reason = _done(run, whole)        # another process may have decoded it meanwhile
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
                                                         f"{run.info.keep}: there are no blocks to decode again")
@@ -219,10 +220,10 @@ _ABSENT, _GROWN, _OTHER = _USUAL = (
     "it is missing", "more has been recorded since", "it was written by another version")
 
 
-def _done(run: RunDirectory) -> tuple[dict[str, Any] | None, str]:
+def _done(run: RunDirectory, whole: bool = False) -> tuple[dict[str, Any] | None, str]:
     """The contents of ``decode.json``; None, and the reason, if it is out of date or a table is not whole."""
     try:
-        values, reason = _read(run)
+        values, reason = _read(run, whole)
     except FileNotFoundError:
         return None, _ABSENT
     except InputError as error:
@@ -232,7 +233,7 @@ def _done(run: RunDirectory) -> tuple[dict[str, Any] | None, str]:
     return (None, reason) if reason else (values, "")
 
 
-def _read(run: RunDirectory) -> tuple[dict[str, Any], str]:
+def _read(run: RunDirectory, whole: bool = False) -> tuple[dict[str, Any], str]:
     """The contents of ``decode.json``, or the reason why it cannot be used. Raises FileNotFoundError and InputError."""
     values = read_json(run.path / ACCOUNT, anything())
     if values.get("format") != DECODE_FORMAT:
@@ -255,7 +256,7 @@ def _read(run: RunDirectory) -> tuple[dict[str, Any], str]:
         # If killed between the two, either of them is valid.
         if faults(run.path, {name: parts[name]} if name in parts else {}):
             parts[name] = part
-    wrong = faults(run.path, {name: part for name, part in parts.items() if name != FRAMED})
+    wrong = faults(run.path, {name: part for name, part in parts.items() if name != FRAMED}, whole)
     return values, wrong[0] if wrong else ""
 
 
@@ -357,7 +358,7 @@ def _read_board(part: RunDirectory, events: Callable[[pa.Table], object],
     if part.info.keep == "raw":
         result, late = _pass(part, None, lambda rows: events(_table(rows, scale)), losses)
         return result, None if late is None else late.events(scale)
-    done = decode_run(part)
+    done = decode_run(part, whole=True)
     for batch in event_batches(event_files(part, done[PARTS]), Selection()):
         events(pa.Table.from_batches([batch]))
     for path in loss_files(part, done[PARTS]):

@@ -46,14 +46,14 @@ class DecodedRun(RunDirectory):
             if the run was recorded without events.
         """
         self.refuse_without_events()
-        return event_files(self, self.decode()[PARTS])
+        return event_files(self, decode_run(self, tell=self.tell, whole=True)[PARTS])
 
     def loss_files(self) -> list[Path]:
         """The files of the losses; several boards have one each. Decodes first if needed.
 
         Raises InputError if the columns of one are wrong.
         """
-        return loss_files(self, self.decode()[PARTS])
+        return loss_files(self, decode_run(self, tell=self.tell, whole=True)[PARTS])
 
     def loss_file(self) -> Path:
         """The file of the losses. Raises InputError as :meth:`loss_files`, and if each board has one."""

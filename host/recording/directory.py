@@ -119,7 +119,7 @@ class RunDirectory:
         Raises InputError if it is not what was recorded.
         """
         path, said = self.path / "groups.parquet", (self.info.end or {}).get("groups")
-        reason = None if said is None else fault(path, said)
+        reason = None if said is None else fault(path, said, whole=True)
         if reason is not None:
             raise InputError(path, None, f"it {reason}, and no other file has the groups; to read the rest, remove "
                                          "\"groups\" from recording.json")

@@ -4,6 +4,9 @@ Opening a RUN compares its tables with the description. A table that was partly 
 run is therefore not used. The comparison is cheap, because each verified file is marked: the nanoseconds of its
 modification time are set to its checksum. Any change to the file changes that time, and then the whole file is read
 again.
+
+Damage that changes no time (a failing disk, a copy that keeps times) is found before rows are used: a program that
+needs them reads each file once as a whole, whatever its mark.
 """
 
 import os
@@ -29,6 +32,8 @@ Part = dict[str, int]
 PART = table({"rows": integer(0, 1 << 62), "bytes": integer(0, 1 << 62), "crc32": integer(0, 0xffffffff)})
 _SECOND = 10**9
 _PIECE = 1 << 22
+#: Files that this process has read as a whole, and what they were then: inode, time, checksum.
+_READ: dict[Path, tuple[int, int, int]] = {}
 
 
 def described(path: Path) -> Part:
@@ -39,23 +44,33 @@ def described(path: Path) -> Part:
     return {"rows": rows, "bytes": status.st_size, "crc32": crc}
 
 
-def fault(path: Path, part: Part) -> str | None:
-    """Why a file does not match its description; None if it matches."""
+def fault(path: Path, part: Part, whole: bool = False) -> str | None:
+    """Why a file does not match its description; None if it matches.
+
+    Parameters
+    ----------
+    whole : read it even if it is marked, unless this process has done so.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return "is not a file"
         if status.st_size != part["bytes"]:
             return f"has {status.st_size} bytes instead of {part['bytes']}"
-        if status.st_mtime_ns % _SECOND == part["crc32"] % _SECOND:
+        read = _READ.get(path.absolute()) == (status.st_ino, status.st_mtime_ns, part["crc32"])
+        if status.st_mtime_ns % _SECOND == part["crc32"] % _SECOND and (read or not whole):
             return None
         if checksum(path) != part["crc32"]:
+            _mark(path, status, part["crc32"] + 1)      # it counts as verified no longer
             return "has other contents than were written"
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
     _mark(path, status, part["crc32"])
+    if whole:
+        with suppress(OSError):
+            _READ[path.absolute()] = status.st_ino, path.stat().st_mtime_ns, part["crc32"]
     return None
 
 
@@ -66,9 +81,9 @@ def _mark(path: Path, status: os.stat_result, crc: int) -> None:
         os.utime(path, ns=(status.st_atime_ns, second + crc % _SECOND), follow_symlinks=not path.is_symlink())
 
 
-def faults(directory: Path, parts: Mapping[str, Part]) -> list[str]:
+def faults(directory: Path, parts: Mapping[str, Part], whole: bool = False) -> list[str]:
     """Checks several files in a directory: name and :func:`fault` of each that does not match."""
-    found = ((name, fault(directory / name, part)) for name, part in parts.items())
+    found = ((name, fault(directory / name, part, whole)) for name, part in parts.items())
     return [f"{name} {reason}" for name, reason in found if reason is not None]
 
 

@@ -12,6 +12,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
+from hypermon.host.recording import parts
 from hypermon.host.recording.parts import described, fault
 from hypermon.host.tables import parquet
 
@@ -104,6 +105,40 @@ def test_what_cannot_be_made_anew_is_refused(tmp_path, run_cli, damage, command)
     assert "--keep events: there are no blocks" in err[0]
 
 
+def rot(path, rng):
+    """Flips a bit and keeps the time, as a failing disk does, or a copy of a damaged file that keeps times."""
+    time_ns, data = path.stat().st_mtime_ns, bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+    os.utime(path, ns=(time_ns, time_ns))
+    parts._READ.clear()     # as in a new process
+
+
+@pytest.mark.parametrize("keep", ["raw", "events"])
+def test_damage_that_changes_no_time(tmp_path, run_cli, keep):
+    run, _ = recorded(tmp_path / "run", 1, keep)
+    asked = [("query", run.path, "from events", "--csv"), ("query", run.path, "from loss", "--json"),
+             ("export", run.path, "--to", "csv", "-"), ("export", run.path, "--to", "vcd", "-"),
+             ("trim", run.path, tmp_path / "cut", "--from-ms", "0.01")]
+    rng = random.Random(3)
+    for command in asked:
+        wanted = run_cli(*command)
+        shutil.rmtree(tmp_path / "cut", ignore_errors=True)
+        for path in (part(run), run.path / "loss.parquet"):
+            whole, time_ns = path.read_bytes(), path.stat().st_mtime_ns
+            rot(path, rng)
+            status, out, err = run_cli(*command)
+            shutil.rmtree(tmp_path / "cut", ignore_errors=True)
+            if keep == "raw":
+                assert (status, out) == wanted[:2]
+                assert any(f"{path.relative_to(run.path)} has other contents than were written" in line for line in err)
+                continue
+            assert (status, out, len(err)) == (2, "", 2)
+            assert "there are no blocks" in err[1]
+            path.write_bytes(whole)
+            os.utime(path, ns=(time_ns, time_ns))
+
+
 def test_a_stray_part_is_not_served(tmp_path, run_cli):
     run, _ = recorded(tmp_path / "run", 1, "raw")
     other, _ = recorded(tmp_path / "other", 2, "raw")
@@ -145,7 +180,7 @@ def test_a_file_and_its_description(tmp_path):
     lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-1]),
     lambda path: path.write_bytes(bytes(path.stat().st_size)),
     lambda path: path.write_bytes((data := path.read_bytes())[:30] + bytes(10) + data[40:]),
-    lambda path: shutil.copy2(path.with_name("loss.parquet"), path)])
+    lambda path: shutil.copy2(path.with_name("loss.parquet"), path), lambda path: rot(path, random.Random(1))])
 @pytest.mark.parametrize("name", ["framed.parquet", "logs.parquet", *(f"{name}.parquet" for name in COLUMNS)])
 def test_derived_tables_are_made_anew(make_run, tmp_path, damage, name):
     from hypermon.host.dictionary.run_dictionary import keep_dictionary
@@ -191,8 +226,6 @@ def test_groups_are_refused_if_they_are_not_those_recorded(tmp_path):
 @pytest.mark.parametrize("step", range(3))
 def test_killed_while_a_table_is_replaced(tmp_path, monkeypatch, step):
     """The old table or the new one is there, and neither is refused."""
-    from hypermon.host.recording import parts
-
     run, _ = recorded(tmp_path / "run", 1, "events")
     wanted, name = run.events(), f"events/{part(run).name}"
     shutil.copy(part(run), run.path / "new")
