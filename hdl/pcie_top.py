@@ -1,8 +1,8 @@
 """The board with a PCIe link as plain ports, for the PCIe block of an FPGA."""
 
-from amaranth.hdl import ClockDomain, DomainRenamer, Module, Signal
+from amaranth.hdl import ClockDomain, DomainRenamer, Module, ResetSignal, Signal
 from amaranth.lib import wiring
-from amaranth.lib.cdc import ResetSynchronizer
+from amaranth.lib.cdc import FFSynchronizer, ResetSynchronizer
 
 from .layout import Geometry
 from .stream.sdram_part import SdramPart
@@ -26,7 +26,8 @@ class PcieTop(LinkedTop):
     """The board with a PCIe link, which has the clock of the block.
 
     Ports: in addition to those of :class:`~.top.LinkedTop`, those of the block by its own names, so that they are wired
-    by name. The block's reset does not reset the board, which keeps what it holds until the host is back.
+    by name. The block's reset does not reset the board, which keeps what it holds until the host is back. A
+    function-level reset does.
 
     Parameters
     ----------
@@ -68,5 +69,8 @@ class PcieTop(LinkedTop):
             port = getattr(adapter, name)
             m.d.comb += port.eq(wire) if adapter.signature.members[name].flow is wiring.In else wire.eq(port)
         connect(m, adapter, pcie)
+        self.reset = Signal()
+        m.submodules.board_reset = FFSynchronizer(pcie.reset, self.reset, o_domain="sync")
         self.board(m, pcie, "link", whole=True)
+        m.submodules.resetting = FFSynchronizer(ResetSignal("sync"), pcie.resetting, o_domain="link", init=1)
         return m

@@ -263,6 +263,8 @@ class LinkedTop(Elaboratable):
         self.capture = Capture(geometry, ram, build, pad_stage)
         self.clk = Signal()
         self.rst = Signal()
+        #: A reset of the board besides ``rst``, from a flip-flop in the board's clock.
+        self.reset: Signal | None = None
         self.data = Signal(geometry.port_bits * geometry.nodes)
         self.strobe = Signal(geometry.nodes)
         self.early = Signal(geometry.nodes * max(geometry.phases - 1, 1))
@@ -290,7 +292,8 @@ class LinkedTop(Elaboratable):
         m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="start")
         m.submodules.reset_net = reset_net = ResetNet(capture.ram)
         m.d.comb += [
-            start.clk.eq(self.clk), sync.clk.eq(self.clk), reset_net.i.eq(start.rst), sync.rst.eq(reset_net.o),
+            start.clk.eq(self.clk), sync.clk.eq(self.clk),
+            reset_net.i.eq(start.rst if self.reset is None else start.rst | self.reset), sync.rst.eq(reset_net.o),
             capture.data.eq(self.data), capture.strobe.eq(self.strobe),
             self.running.eq(capture.running),
         ]

@@ -23,7 +23,8 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x400, "PCIE_ID", "R", 32, "0x45494350, 'PCIE'"),
     Register(0x404, "PCIE_CONTROL", "RW", 1,
              "bit 0 enable: the stream is written into the ring; every start begins at its base with PCIE_HEAD and "
-             "PCIE_TAIL 0. A reset of the link clears the bit, and so does a host that does not permit writes"),
+             "PCIE_TAIL 0. A reset of the link clears the bit, and so does a host that does not permit writes, or "
+             "a function-level reset"),
     Register(0x408, "PCIE_STATUS", "R", 6,
              "bit 0 running: writes may follow, also after enable was cleared; bit 1 the ring is full; bit 2 the host "
              "permits writes (bus master, D0); bit 3 a write to PCIE_TAIL was rejected; bit 4 a write "
@@ -48,8 +49,11 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
              "requests, modulo 65536: bits 15..0 dropped (poisoned, short, longer than 4 bytes, messages), bits 31..16 "
              "answered with Unsupported Request"),
     Register(0x42c, "PCIE_CUT", "R", 32, "beats of 16 bytes in writes that a reset of the link cut off"),
-    Register(0x430, "PCIE_STARTS", "R", 16, "starts of the ring since power-up, modulo 65536"),
+    Register(0x430, "PCIE_STARTS", "R", 16,
+             "starts of the ring since power-up or a function-level reset, modulo 65536"),
     Register(0x434, "PCIE_TIMEOUTS", "R", 8,
              "accesses to the board's registers that were not answered in time, or not tried because it is busy, "
              "modulo 256"),
+    Register(0x438, "PCIE_DISCARDED", "R", 32,
+             "beats of 16 bytes in the link that function-level resets have discarded, modulo 2^32"),
 )}

@@ -2,5 +2,5 @@
 
 Nothing here depends on a vendor's block. An adapter connects three streams to it: requests, completions, writes.
 
-Flow: tlp, completer, ring_registers, ring, msi, link, ultrascale_plus, series_7
+Flow: tlp, completer, ring_registers, ring, msi, function_reset, link, ultrascale_plus, series_7
 """

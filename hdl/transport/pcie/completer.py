@@ -45,6 +45,8 @@ class Completer(wiring.Component):
     command, reply : register accesses, see :class:`~.initiator.Initiator`. A reply is taken in the clock it comes.
     own : the reply is that of a register of the link.
     down : the link is in reset.
+    closed : a function-level reset is under way: no access begins. Reads get Completer Abort, writes are dropped.
+    idle : no access is under way, and the board owes no answer.
     busy : the board owes the answer to an access that was given up.
     dropped, refused, timeouts : counters, modulo their width: see register PCIE_DROPPED and PCIE_TIMEOUTS.
     """
@@ -54,7 +56,8 @@ class Completer(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(request_layout())), "o": Out(stream.Signature(completion_layout())),
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)), "own": In(1),
-            "down": In(1), "busy": Out(1), "dropped": Out(16), "refused": Out(16), "timeouts": Out(8),
+            "down": In(1), "closed": In(1), "idle": Out(1), "busy": Out(1), "dropped": Out(16),
+            "refused": Out(16), "timeouts": Out(8),
         })
 
     def elaborate(self, platform):
@@ -67,16 +70,18 @@ class Completer(wiring.Component):
         inner = Signal()         # it is for a register of the link
         answered = Signal()      # its reply is here, and not that of an access that was given up
         left = Signal(range(self.patience + 1))
-        read, write = request.kind == Kind.READ, request.kind == Kind.WRITE
+        read, write, locked = (request.kind == kind for kind in (Kind.READ, Kind.WRITE, Kind.LOCKED))
+        of_memory = read | locked      # others state 4 bytes at address 0 (section 2.2.9)
         one, none, all_ = request.length == 1, request.first_be == 0, request.first_be == 0xf
         merged = Cat(Mux(request.first_be[k], request.data.word_select(k, 8), word.word_select(k, 8))
                      for k in range(4))
         m.d.comb += [
             self.o.p.status.eq(status), self.o.p.dwords.eq(status == CompletionStatus.SUCCESS),
-            self.o.p.bytes.eq(Mux(read, byte_count(request.length, request.first_be, request.last_be), 4)),
-            self.o.p.lower.eq(Mux(read, Cat(first_byte(request.first_be), request.offset[:5]), 0)),
+            self.o.p.bytes.eq(Mux(of_memory, byte_count(request.length, request.first_be, request.last_be), 4)),
+            self.o.p.lower.eq(Mux(of_memory, Cat(first_byte(request.first_be), request.offset[:5]), 0)),
             self.o.p.requester.eq(request.requester), self.o.p.tag.eq(request.tag), self.o.p.tc.eq(request.tc),
-            self.o.p.attr.eq(request.attr), self.o.p.data.eq(word), self.reply.ready.eq(1),
+            self.o.p.attr.eq(request.attr), self.o.p.locked.eq(locked), self.o.p.data.eq(word),
+            self.reply.ready.eq(1),
             inner.eq(request.offset[_OWN_LOG:] == PCIE_BASE // (PCIE_END - PCIE_BASE)),
             answered.eq(self.reply.valid & (self.own == inner)),
         ]
@@ -126,14 +131,14 @@ class Completer(wiring.Component):
                 with m.If((write & (bad | ~one)) | (request.kind == Kind.POSTED)):
                     m.d.sync += self.dropped.eq(self.dropped + 1)
                     m.next = "IDLE"
-                with m.Elif((read & ~one) | (request.kind == Kind.NONPOSTED)):
+                with m.Elif((read & ~one) | locked | (request.kind == Kind.NONPOSTED)):
                     m.d.sync += [self.refused.eq(self.refused + 1), status.eq(CompletionStatus.UNSUPPORTED)]
                     m.next = "COMPLETE"
                 with m.Elif(none):
                     m.next = "IDLE"
                     with m.If(read):
                         m.next = "COMPLETE"
-                with m.Elif(self.busy & ~inner):
+                with m.Elif(self.closed | (self.busy & ~inner)):
                     fails()
                 with m.Elif(write & all_):
                     access(1, "WRITE")
@@ -156,6 +161,7 @@ class Completer(wiring.Component):
                 m.d.comb += self.o.valid.eq(~void)
                 with m.If(self.o.ready | void):
                     m.next = "IDLE"
+        m.d.comb += self.idle.eq(~(self.busy | fsm.ongoing("READ") | fsm.ongoing("MERGE") | fsm.ongoing("WRITE")))
         with m.If(self.down & ~fsm.ongoing("IDLE")):
             m.d.sync += void.eq(1)
         return m

@@ -41,10 +41,10 @@ def ring_settings() -> wiring.Signature:
 def ring_state() -> wiring.Signature:
     """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``written``: beats in complete
     writes since the start; ``told``: the same, when the last report was made; ``starts``; ``cut``: beats in writes that
-    a reset cut off."""
+    a reset cut off; ``held``: beats that have come and were not sent."""
     return wiring.Signature({
         "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "written": Out(POSITION_BITS),
-        "starts": Out(16), "cut": Out(32)})
+        "starts": Out(16), "cut": Out(32), "held": Out(16)})
 
 
 class Ring(wiring.Component):
@@ -109,6 +109,7 @@ class Ring(wiring.Component):
             inside.eq(inside + came[2] - popped),
             free.eq(Mux(restores, inside, free) + came[2] - claim),
         ]
+        m.d.comb += self.state.held.eq(inside)
         with m.If(came[2]):
             m.d.sync += ended.eq(ends[2])
         self._planner(m, plan, planned, loads, sending, free, ended, claim, restores)

@@ -26,7 +26,7 @@ class RingRegisters(wiring.Component):
     settings, state : see :func:`~.ring.ring_settings` and :func:`~.ring.ring_state`.
     permitted : the host permits writes. down : the link is in reset. Without permission and in reset, enable is 0.
     arm : for one clock: the host asks for an interrupt if the head is not ``seen``.
-    busy, dropped, refused, timeouts : of the completer.
+    busy, dropped, refused, timeouts : of the completer. discarded : see :class:`~.function_reset.FunctionReset`.
     """
 
     def __init__(self):
@@ -36,6 +36,7 @@ class RingRegisters(wiring.Component):
             "settings": Out(ring_settings()), "state": In(ring_state()), "permitted": In(1), "down": In(1),
             "arm": Out(1), "seen": Out(POSITION_BITS), "own": Out(1), "busy": In(1),
             "dropped": In(16), "refused": In(16), "timeouts": In(8),
+            "discarded": In(32),
         })
 
     def elaborate(self, platform):
@@ -63,7 +64,7 @@ class RingRegisters(wiring.Component):
             "PCIE_RING_PAGES": settings.pages, "PCIE_HEAD": Cat(Const(0, 4), state.written),
             "PCIE_TAIL": Cat(Const(0, 4), settings.tail), "PCIE_FLUSH": settings.flush,
             "PCIE_DROPPED": Cat(self.dropped, self.refused), "PCIE_CUT": state.cut, "PCIE_STARTS": state.starts,
-            "PCIE_TIMEOUTS": self.timeouts,
+            "PCIE_TIMEOUTS": self.timeouts, "PCIE_DISCARDED": self.discarded,
         }
         with m.If(taken):
             m.d.sync += own.eq(1)

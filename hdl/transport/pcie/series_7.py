@@ -42,12 +42,12 @@ class Series7(wiring.Component):
     """Connects the link to the block: reads headers of requests, and puts headers before completions and writes.
 
     A write of n beats takes 2 n + 2 clocks, one more if its address is below 4 GiB, where headers have three dwords.
-    Completions go before writes, but not into one. A function-level reset and the end of power stop the ring.
+    Completions go before writes, but not into one. The end of power stops the ring.
 
     Members
     -------
-    request, completion, write, mps, permitted, room, down, stop, running, msi_enabled, msi_request, msi_sent :
-        see :class:`~.pcie.link.PcieLink`.
+    request, completion, write, mps, permitted, room, down, stop, flr, flr_done, running, msi_enabled, msi_request,
+    msi_sent : see :class:`~.pcie.link.PcieLink`.
     all others : SERIES_7_PORTS.
     """
 
@@ -55,8 +55,8 @@ class Series7(wiring.Component):
         super().__init__({
             "request": Out(stream.Signature(request_layout())), "completion": In(stream.Signature(completion_layout())),
             "write": In(stream.Signature(write_layout())), "mps": Out(3), "permitted": Out(1), "room": Out(1),
-            "down": Out(1), "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1),
-            "msi_sent": Out(1), **SERIES_7_PORTS,
+            "down": Out(1), "stop": Out(1), "flr": Out(1), "flr_done": In(1), "running": In(1),
+            "msi_enabled": Out(1), "msi_request": In(1), "msi_sent": Out(1), **SERIES_7_PORTS,
         })
 
     def elaborate(self, platform):
@@ -64,7 +64,7 @@ class Series7(wiring.Component):
         m.d.comb += [
             self.down.eq(self.user_reset_out | ~self.user_lnk_up), self.mps.eq(self.cfg_dcommand[5:8]),
             self.permitted.eq(self.cfg_command[2] & (self.cfg_pmcsr_powerstate == 0)),
-            self.stop.eq(self.cfg_received_func_lvl_rst | self.cfg_to_turnoff),
+            self.stop.eq(self.cfg_to_turnoff), self.flr.eq(self.cfg_received_func_lvl_rst),
             self.cfg_turnoff_ok.eq(self.cfg_to_turnoff & ~self.running),
             self.rx_np_ok.eq(1), self.rx_np_req.eq(1), self.tx_cfg_gnt.eq(1),
             # The handshake of MSI: the request is held until the block has taken it. Vector 0.
@@ -72,13 +72,12 @@ class Series7(wiring.Component):
             self.cfg_interrupt.eq(self.msi_request & self.msi_enabled),
         ]
         m.d.sync += self.room.eq(self.tx_buf_av >= _BUFFERS + 1)     # one more, which it has not counted yet
-        locked = Signal()
         for stage in (self._requests, self._replies):      # a reset of the link ends every TLP
-            stage(part := Module(), locked)
+            stage(part := Module())
             m.submodules += ResetInserter(self.down)(part)
         return m
 
-    def _requests(self, m: Module, locked: Signal) -> None:
+    def _requests(self, m: Module) -> None:
         head = Signal(data.ArrayLayout(32, 4))
         keeps, last, bad = Signal(2), Signal(), Signal()      # of the header's second word
         ours = Signal()          # BAR0
@@ -90,6 +89,8 @@ class Series7(wiring.Component):
             m.d.comb += out.kind.eq(Mux(carries, Kind.WRITE, Kind.READ))
         with m.Elif((type_[3:] == _MESSAGE) | (type_[1:] == _COMPLETION >> 1) | ((type_ == _MEMORY) & carries)):
             m.d.comb += out.kind.eq(Kind.POSTED)
+        with m.Elif(type_ == _LOCKED):
+            m.d.comb += out.kind.eq(Kind.LOCKED)
         with m.Else():
             m.d.comb += out.kind.eq(Kind.NONPOSTED)
         m.d.comb += [
@@ -98,8 +99,6 @@ class Series7(wiring.Component):
             out.first_be.eq(head[1][:4]), out.last_be.eq(head[1][4:8]), out.tag.eq(head[1][8:16]),
             out.requester.eq(head[1][16:]), out.tc.eq(head[0][20:23]), out.attr.eq(Cat(head[0][12:14], head[0][18])),
         ]
-        with m.If(self.request.valid & self.request.ready & out.last):
-            m.d.sync += locked.eq(type_ == _LOCKED)
         with m.FSM():
             with m.State("FIRST"):
                 m.d.comb += self.m_axis_rx_tready.eq(1)
@@ -130,7 +129,7 @@ class Series7(wiring.Component):
                 with m.If(self.request.valid & self.request.ready & out.last):
                     m.next = "FIRST"
 
-    def _replies(self, m: Module, locked: Signal) -> None:
+    def _replies(self, m: Module) -> None:
         """Completions and writes, to the same stream."""
         reply, write = self.completion.p, self.write.p
         tx, sends = self.s_axis_tx_tdata, Signal()
@@ -150,7 +149,7 @@ class Series7(wiring.Component):
                         self.s_axis_tx_tvalid.eq(1),
                         tx.eq(Cat(
                             reply.dwords, Const(0, 11), reply.attr[:2], Const(0, 4), reply.attr[2], Const(0, 1),
-                            reply.tc, Const(0, 1), locked, Const(_COMPLETION >> 1, 4), Const(0, 1), reply.dwords,
+                            reply.tc, Const(0, 1), reply.locked, Const(_COMPLETION >> 1, 4), Const(0, 1), reply.dwords,
                             Const(0, 1),
                             reply.bytes[:12], Const(0, 1), reply.status, ours))]
                     with m.If(sends):

@@ -33,6 +33,8 @@ class Kind(enum.IntEnum):
     POSTED = 2
     #: Any other non-posted request: a completion is due.
     NONPOSTED = 3
+    #: Locked memory read: its completion is one for a locked read, and never has data.
+    LOCKED = 4
 
 
 class CompletionStatus(enum.IntEnum):
@@ -52,7 +54,7 @@ def request_layout() -> data.StructLayout:
     this beat has; ``bad``: poisoned or discontinued, in any beat; ``last`` beat.
     """
     return data.StructLayout({
-        "kind": 2, "offset": OFFSET_BITS, "length": 11, "first_be": 4, "last_be": 4, "requester": 16, "tag": 10,
+        "kind": 3, "offset": OFFSET_BITS, "length": 11, "first_be": 4, "last_be": 4, "requester": 16, "tag": 10,
         "tc": 3, "attr": 3, "data": 128, "dwords": 3, "bad": 1, "last": 1,
     })
 
@@ -61,10 +63,12 @@ def completion_layout() -> data.StructLayout:
     """A completion: always one beat, because no completion has more than one dword.
 
     ``status``, see :class:`CompletionStatus`; ``dwords`` of data, 0 or 1; ``bytes``: the byte count, 1..4096;
-    ``lower``: the lower address; ``requester``, ``tag``, ``tc``, ``attr`` of the request; ``data``.
+    ``lower``: the lower address; ``locked``: it answers a locked read; ``requester``, ``tag``, ``tc``, ``attr`` of the
+    request; ``data``.
     """
     return data.StructLayout({
-        "status": 3, "dwords": 1, "bytes": 13, "lower": 7, "requester": 16, "tag": 10, "tc": 3, "attr": 3, "data": 32,
+        "status": 3, "dwords": 1, "bytes": 13, "lower": 7, "locked": 1, "requester": 16, "tag": 10, "tc": 3, "attr": 3,
+        "data": 32,
     })
 
 

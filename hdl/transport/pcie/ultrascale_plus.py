@@ -4,7 +4,7 @@ Source: AMD PG213, "UltraScale+ Devices Integrated Block for PCI Express", chapt
 descriptors of the four streams and the bits of ``tuser``.
 """
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,15 +42,15 @@ ULTRASCALE_PLUS_PORTS = {
 class UltrascalePlus(wiring.Component):
     """Connects the link to the block: splits descriptors off requests, and puts them before completions and writes.
 
-    A write of n beats takes n + 1 clocks. The stream RC is always ready: the link requests nothing. A function-level
-    reset stops the ring, and so does a change of the power state; both are acknowledged for one clock, as soon as no
-    write follows. The link accepts every read that the block has (``pcie_cq_np_req``: one more in each clock, which the
-    block limits to 32), enumeration and link training at once.
+    A write of n beats takes n + 1 clocks. The stream RC is always ready: the link requests nothing. A change of the
+    power state stops the ring, and is acknowledged for one clock as soon as no write follows. The link accepts every
+    read that the block has (``pcie_cq_np_req``: one more in each clock, which the block limits to 32), enumeration and
+    link training at once.
 
     Members
     -------
-    request, completion, write, mps, permitted, room, down, stop, running, msi_enabled, msi_request, msi_sent :
-        see :class:`~.pcie.link.PcieLink`.
+    request, completion, write, mps, permitted, room, down, stop, flr, flr_done, running, msi_enabled, msi_request,
+    msi_sent : see :class:`~.pcie.link.PcieLink`.
     all others : ULTRASCALE_PLUS_PORTS.
     """
 
@@ -58,8 +58,8 @@ class UltrascalePlus(wiring.Component):
         super().__init__({
             "request": Out(stream.Signature(request_layout())), "completion": In(stream.Signature(completion_layout())),
             "write": In(stream.Signature(write_layout())), "mps": Out(3), "permitted": Out(1), "room": Out(1),
-            "down": Out(1), "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1),
-            "msi_sent": Out(1), **ULTRASCALE_PLUS_PORTS,
+            "down": Out(1), "stop": Out(1), "flr": Out(1), "flr_done": In(1), "running": In(1),
+            "msi_enabled": Out(1), "msi_request": In(1), "msi_sent": Out(1), **ULTRASCALE_PLUS_PORTS,
         })
 
     def elaborate(self, platform):
@@ -70,22 +70,22 @@ class UltrascalePlus(wiring.Component):
             self.m_axis_rc_tready.eq(1), self.room.eq(1),
             self.pcie_cq_np_req.eq(1), self.cfg_config_space_enable.eq(1), self.cfg_link_training_enable.eq(1),
         ]
-        locked = Signal()
-        self._requests(m, locked)
-        self._completions(m, locked)
+        self._requests(m)
+        self._completions(m)
         self._writes(m)
         self._interrupts(m)
-        m.d.comb += self.stop.eq(self.cfg_flr_in_process[0] | self.cfg_power_state_change_interrupt)
-        self._acknowledges(m, self.cfg_flr_in_process[0], self.cfg_flr_done)
-        self._acknowledges(m, self.cfg_power_state_change_interrupt, self.cfg_power_state_change_ack)
+        # A function-level reset, and a change of the power state. Each is acknowledged for one clock.
+        self._acknowledges(m, self.flr_done, self.cfg_flr_done)
+        self._acknowledges(m, self.stop & ~self.running, self.cfg_power_state_change_ack)
+        m.d.comb += [
+            self.flr.eq(self.cfg_flr_in_process[0]), self.stop.eq(self.cfg_power_state_change_interrupt)]
         return m
 
-    def _acknowledges(self, m: Module, asked: Signal, done: Signal) -> None:
-        """``done`` is 1 for one clock, when no write follows."""
+    def _acknowledges(self, m: Module, complete: Value, done: Signal) -> None:
         told = Signal()
-        m.d.sync += [done.eq(asked & ~self.running & ~told), told.eq(asked & (told | ~self.running))]
+        m.d.sync += [done.eq(complete & ~told), told.eq(complete)]
 
-    def _requests(self, m: Module, locked: Signal) -> None:
+    def _requests(self, m: Module) -> None:
         header = Signal(128)
         enables = Signal(8)
         bad, bare = Signal(), Signal()       # discontinued; no data
@@ -97,6 +97,8 @@ class UltrascalePlus(wiring.Component):
             m.d.comb += out.kind.eq(Kind.WRITE)
         with m.Elif((kind == _WRITE) | (kind[2:] == _MESSAGE)):
             m.d.comb += out.kind.eq(Kind.POSTED)
+        with m.Elif(kind == _LOCKED):
+            m.d.comb += out.kind.eq(Kind.LOCKED)
         with m.Else():
             m.d.comb += out.kind.eq(Kind.NONPOSTED)
         m.d.comb += [
@@ -106,8 +108,6 @@ class UltrascalePlus(wiring.Component):
             out.data.eq(self.m_axis_cq_tdata), out.dwords.eq(Mux(bare, 0, sum(self.m_axis_cq_tkeep))),
             out.bad.eq(bad | (~bare & self.m_axis_cq_tuser[41])), out.last.eq(bare | self.m_axis_cq_tlast),
         ]
-        with m.If(self.request.valid & self.request.ready & out.last):
-            m.d.sync += locked.eq(kind == _LOCKED)
         with m.FSM():
             with m.State("HEADER"):
                 m.d.comb += self.m_axis_cq_tready.eq(1)
@@ -123,13 +123,13 @@ class UltrascalePlus(wiring.Component):
                 with m.If(self.user_reset | (self.request.valid & self.request.ready & out.last)):
                     m.next = "HEADER"
 
-    def _completions(self, m: Module, locked: Signal) -> None:
+    def _completions(self, m: Module) -> None:
         reply = self.completion.p
         m.d.comb += [
             self.s_axis_cc_tvalid.eq(self.completion.valid), self.completion.ready.eq(self.s_axis_cc_tready),
             self.s_axis_cc_tlast.eq(1), self.s_axis_cc_tkeep.eq(Cat(Const(7, 3), reply.dwords)),
             self.s_axis_cc_tdata.eq(Cat(
-                reply.lower, Const(0, 9), reply.bytes, locked, Const(0, 2),
+                reply.lower, Const(0, 9), reply.bytes, reply.locked, Const(0, 2),
                 reply.dwords, Const(0, 10), reply.status, Const(0, 2), reply.requester,
                 reply.tag[:8], Const(0, 17), reply.tc, reply.attr, Const(0, 1), reply.data)),
         ]

@@ -18,7 +18,7 @@ REFUTED = {
     "ring, over the end": lambda: RingSpec(
         broken(Ring, ("span.eq(Mux(rest < most, rest, most))", "span.eq(most)"))),
     "completer, a long read without an answer": lambda: CompleterSpec(
-        broken(Completer, ("(read & ~one) | (request.kind == Kind.NONPOSTED)", "request.kind == Kind.NONPOSTED"),
+        broken(Completer, ("(read & ~one) | locked |", "locked |"),
                ("(write & (bad | ~one)) | (request.kind == Kind.POSTED)",
                 "((read | write) & (bad | ~one)) | (request.kind == Kind.POSTED)"))),
     "completer, waits for ever": lambda: CompleterSpec(

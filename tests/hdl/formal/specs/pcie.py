@@ -99,9 +99,9 @@ class CompleterSpec(Spec):
 
     def specify(self, m: Module) -> None:
         m.submodules.completer = dut = self.completer()
-        kind, first = self.free(2, "kind"), Signal(init=1)
-        kept, is_kind = Signal(2), Signal(2)       # the header is the same in all beats
-        m.d.comb += is_kind.eq(Mux(first, kind, kept))
+        kind, first = self.free(3, "kind"), Signal(init=1)
+        kept, is_kind = Signal(3), Signal(3)       # the header is the same in all beats
+        m.d.comb += is_kind.eq(Mux(first, Mux(kind > max(Kind), Kind.READ, kind), kept))
         m.d.comb += [
             dut.i.valid.eq(self.free(1, "valid")), dut.i.p.kind.eq(is_kind),
             dut.i.p.length.eq(self.free(11, "length")), dut.i.p.first_be.eq(self.free(4, "first_be")),
@@ -109,7 +109,7 @@ class CompleterSpec(Spec):
             dut.i.p.last.eq(self.free(1, "last")),
             dut.o.ready.eq(1), dut.command.ready.eq(self.free(1, "command")),
             dut.reply.valid.eq(self.free(1, "reply")), dut.own.eq(self.free(1, "own")),
-            dut.i.p.offset.eq(self.free(11, "offset")),
+            dut.i.p.offset.eq(self.free(11, "offset")), dut.closed.eq(self.free(1, "closed")),
         ]
         owed, waits = Signal(), Signal(range(self.SOON + 1))
         takes, sends = Signal(), Signal()
@@ -117,7 +117,7 @@ class CompleterSpec(Spec):
         with m.If(takes):
             m.d.sync += [first.eq(dut.i.p.last), kept.eq(is_kind)]
         with m.If(takes & dut.i.p.last):
-            m.d.sync += [owed.eq((is_kind == Kind.READ) | (is_kind == Kind.NONPOSTED)), waits.eq(0)]
+            m.d.sync += [owed.eq((is_kind != Kind.WRITE) & (is_kind != Kind.POSTED)), waits.eq(0)]
         with m.Elif(sends):
             m.d.sync += owed.eq(0)
         with m.Elif(owed):

@@ -4,9 +4,10 @@ import logging
 from typing import ClassVar
 
 import cocotb
-from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.hdl import DomainRenamer, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer, with_timeout
 from hypermon.hdl.control.pbx import Pbx
@@ -23,19 +24,25 @@ __all__ = ["Board", "Machine", "feed"]
 
 class Board(wiring.Component):
     """Adapter, link and crossing; of the board itself one register, which is at every address, and the stream. A board
-    that is ``silent`` does not answer."""
+    that is ``silent`` does not answer. ``reset``: it is in reset, its register is 0, and it delivers nothing.
+    ``accepted``: beats that the crossing has taken."""
 
     def __init__(self, adapter=UltrascalePlus, ports=ULTRASCALE_PLUS_PORTS):
         self.adapter, self.ports = adapter, ports
-        super().__init__({"stream": In(stream.Signature(beat_layout())), "silent": In(1), **ports})
+        super().__init__({"stream": In(stream.Signature(beat_layout())), "silent": In(1), "reset": Out(1),
+                          "accepted": Out(32), **ports})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.link = DomainRenamer("link")(link := PcieLink())
         m.submodules.adapter = DomainRenamer("link")(adapter := self.adapter())
         m.submodules.crossing = crossing = BeatCrossing()
-        m.submodules.pbx = pbx = Pbx()
-        wiring.connect(m, wiring.flipped(self.stream), crossing.stream)
+        m.submodules.pbx = pbx = ResetInserter(self.reset)(Pbx())
+        m.submodules.reset = FFSynchronizer(link.reset, self.reset)
+        m.submodules.resetting = FFSynchronizer(self.reset, link.resetting, o_domain="link")
+        m.d.comb += [
+            crossing.stream.p.eq(self.stream.p), crossing.stream.valid.eq(self.stream.valid & ~self.reset),
+            self.stream.ready.eq(crossing.stream.ready & ~self.reset)]
         wiring.connect(m, crossing.bus, pbx.bus)
         wiring.connect(m, crossing.beats, link.beats)
         wiring.connect(m, link.command, crossing.command)
@@ -44,10 +51,13 @@ class Board(wiring.Component):
         for name, member in self.ports.items():
             ours, theirs = getattr(self, name), getattr(adapter, name)
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
+        m.d.sync += self.accepted.eq(self.accepted + (crossing.stream.valid & crossing.stream.ready))
         owed = Signal()
         m.d.sync += [pbx.access.done.eq(owed & ~self.silent), owed.eq(pbx.access.start | (owed & self.silent))]
         with m.If(pbx.access.start & pbx.access.write):
             m.d.sync += pbx.access.rdata.eq(pbx.access.wdata)
+        with m.If(self.reset):
+            m.d.sync += [owed.eq(0), pbx.access.rdata.eq(0)]
         return m
 
 

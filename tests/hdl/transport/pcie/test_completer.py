@@ -20,7 +20,7 @@ PATIENCE = 200
 
 def drawn(choose):
     """A request, and its beats as words of data."""
-    kind = choose.choices(list(Kind), (8, 8, 1, 2))[0]
+    kind = choose.choices(list(Kind), (8, 8, 1, 2, 2))[0]
     length = 1 if choose.random() < 0.7 else choose.choice([2, 3, 5, 32, 1024])
     request = {
         "kind": kind, "offset": choose.choice([choose.randrange(8), PCIE_BASE // 4 + choose.randrange(4),
@@ -28,7 +28,7 @@ def drawn(choose):
         "length": length, "first_be": choose.randrange(16), "last_be": 0 if length == 1 else choose.randrange(1, 16),
         "requester": choose.getrandbits(16), "tag": choose.getrandbits(10), "tc": choose.getrandbits(3),
         "attr": choose.getrandbits(3)}
-    carries = kind == Kind.WRITE or (kind != Kind.READ and choose.random() < 0.5)
+    carries = kind == Kind.WRITE or (kind not in (Kind.READ, Kind.LOCKED) and choose.random() < 0.5)
     dwords = length if carries else 0
     if carries and choose.random() < 0.15:
         dwords = choose.choice([0, length - 1, length + 1])
@@ -36,6 +36,12 @@ def drawn(choose):
     bad = choose.randrange(len(beats)) if choose.random() < 0.1 else None
     return request, [{"data": choose.getrandbits(128), "dwords": n, "bad": int(k == bad),
                       "last": int(k == len(beats) - 1)} for k, n in enumerate(beats)]
+
+
+def _span(r):
+    """Lower address and byte count of the completion of a memory read."""
+    first = min(k for k in range(4) if r["first_be"] >> k & 1 or not r["first_be"])
+    return 4 * r["offset"] + first & 127, byte_count(r["length"], r["first_be"], r["last_be"])
 
 
 class Model:
@@ -50,12 +56,14 @@ class Model:
         echo = {name: r[name] for name in ("requester", "tag", "tc", "attr")}
         if r["kind"] == Kind.READ and r["length"] == 1:
             word = self.access(0, r) if r["first_be"] else 0
-            lower = 4 * r["offset"] + min(k for k in range(4) if r["first_be"] >> k & 1 or not r["first_be"])
-            self.completions.append({"status": CompletionStatus.SUCCESS, "dwords": 1, "lower": lower & 127,
-                                     "bytes": byte_count(1, r["first_be"], 0), "data": word, **echo})
-        elif r["kind"] in (Kind.READ, Kind.NONPOSTED):
+            lower, count = _span(r)
+            self.completions.append({"status": CompletionStatus.SUCCESS, "dwords": 1, "lower": lower, "bytes": count,
+                                     "locked": 0, "data": word, **echo})
+        elif r["kind"] in (Kind.READ, Kind.NONPOSTED, Kind.LOCKED):
             self.refused += 1
-            self.completions.append({"status": CompletionStatus.UNSUPPORTED, "dwords": 0, **echo})
+            lower, count = _span(r) if r["kind"] != Kind.NONPOSTED else (0, 4)
+            self.completions.append({"status": CompletionStatus.UNSUPPORTED, "dwords": 0, "lower": lower,
+                                     "bytes": count, "locked": int(r["kind"] == Kind.LOCKED), **echo})
         elif r["kind"] == Kind.POSTED or not good:
             self.dropped += 1
         elif r["first_be"]:
@@ -73,7 +81,8 @@ class Model:
 
 async def _started(dut):
     stage = Stage(dut)
-    await stage.start(i_valid=0, i_payload=0, o_ready=0, command_ready=0, reply_valid=0, reply_payload=0, own=0, down=0)
+    await stage.start(i_valid=0, i_payload=0, o_ready=0, command_ready=0, reply_valid=0, reply_payload=0, own=0, down=0,
+                      closed=0)
     return stage
 
 

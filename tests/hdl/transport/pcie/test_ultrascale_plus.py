@@ -9,7 +9,7 @@ from pathlib import Path
 import cocotb
 import pytest
 from amaranth.lib.wiring import Out
-from cocotb.triggers import FallingEdge, Timer, ValueChange, with_timeout
+from cocotb.triggers import FallingEdge, Timer, with_timeout
 from hypermon.hdl.layout import PCIE_MAGIC
 from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS
 
@@ -43,15 +43,10 @@ async def registers(dut):
 async def _stop(machine, kind):
     """Stops the ring in the middle of the stream, and takes what was reported. The number of bytes that are in doubt:
     none, unless the host did not permit the last writes."""
-    dut = machine.dut
     if kind == "master":
         await machine.found.clear_master()
         await Timer(3, "us")
         await machine.found.set_master()
-    elif kind == "reset":
-        dut.cfg_flr_in_process.value = 1
-        await with_timeout(ValueChange(dut.cfg_flr_done), 10_000, "ns")
-        dut.cfg_flr_in_process.value = 0
     else:
         await machine.write("PCIE_CONTROL", 0)
     while await machine.read("PCIE_STATUS") & 1:
@@ -65,8 +60,8 @@ async def _stop(machine, kind):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def ring(dut):
-    """The stream arrives in the host's memory, whoever stalls; with ``faults``, through a ring that is stopped and a
-    function-level reset. If the bus master is off, at most the bytes are missing that are known to be in doubt."""
+    """The stream arrives in the host's memory, whoever stalls; with ``faults``, through a ring that is stopped.
+    If the bus master is off, at most the bytes are missing that are known to be in doubt."""
     choose = rng()
     machine = await Machine(dut, CASE["mps"]).up()
     if CASE["stalls"]:
@@ -77,7 +72,7 @@ async def ring(dut):
     await machine.start_ring(CASE["pages"])
     interrupts, total, whole, event = 0, bytearray(), 16 * len(beats), machine.found.msi_vectors[0].event
     doubtful = []
-    kinds = ["master", "stop", "reset"] * CASE["faults"]
+    kinds = ["master", "stop"] * CASE["faults"]
     faults = len(kinds)
     while len(total) + len(machine.got) < whole:
         event.clear()

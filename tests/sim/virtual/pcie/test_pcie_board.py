@@ -156,7 +156,6 @@ def test_stall(tmp_path):
 
 FAULTS = {
     "hot reset": lambda link: link._function.reset(),
-    "function-level reset": lambda link: link._function.region_write(CONFIG, 0x68, b"\0\x80"),
     "cable": lambda link: link._function._peer.close(),
     "ring stopped": lambda link: link._function.write(AT["PCIE_CONTROL"], 0),
 }
@@ -177,6 +176,31 @@ def test_outage(tmp_path, fault):
         assert len(link.outages) == 1
         assert made.ledger.events + made.ledger.lost == 6000
         assert board.counts.malformed == 0
+
+
+def test_function_level_reset(tmp_path):
+    """The next owner finds a board after power-up: its registers, nothing of the stream, and a run of its own."""
+    with served(tmp_path, nibbles(6000, 300)) as (board, path):
+        link = PcieLink("pcie:test", lambda: VfioClient(path), pages_log=0)
+        device = Device(link)
+        device.prepare(Settings())
+        device.start()
+        link.write(REGISTERS["EDGE_RISING"].offset, 5)
+        while not board.played:
+            time.sleep(0.01)
+        link._function.region_write(CONFIG, 0x68, b"\0\x80")
+        link._leave()
+        link._rest = b""
+        link._looked = 0.0
+        assert link.read(AT["PCIE_DISCARDED"]) > 0, "the store was full behind a full ring"
+        assert link.read(REGISTERS["EDGE_RISING"].offset) == 0xf, "as after power-up"
+        assert not device.same_run()
+        assert [link.stream(1 << 20) for _ in range(5)] == [b""] * 5
+        link.close()
+        made = Recording(PcieLink("pcie:test", lambda: VfioClient(path)), board)
+        assert made.ledger.events + made.ledger.lost == 6000
+        assert board.counts.flrs == 1
+        assert sound(board)
 
 
 def test_what_had_arrived_is_kept(tmp_path):
