@@ -25,6 +25,12 @@ _WORDS = """
     wchar_t xor xor_eq
     errno stdin stdout stderr linux unix i386 port payload length"""
 _TAKEN = frozenset(_WORDS.split())
+#: Types and macros of stdint.h, stddef.h and limits.h.
+_STANDARD = re.compile(r"(u?int(_(least|fast))?(8|16|32|64)|u?int(ptr|max)|size|ssize|ptrdiff|wchar|max_align)_t|"
+                       r"(U?INT(_(LEAST|FAST))?(8|16|32|64|PTR|MAX)|U?(CHAR|SHRT|INT|LONG|LLONG)|SCHAR|S?SIZE|PTRDIFF|"
+                       r"WCHAR|WINT|SIG_ATOMIC)_(MIN|MAX|WIDTH|C|BIT)|CHAR_BIT|MB_LEN_MAX")
+#: Characters that change the direction of the text after them; compilers warn of them.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def c_header(dictionary: Dictionary, source: str, prefix: str) -> str:
@@ -68,6 +74,9 @@ class _Header:
 
     def _take(self, name: str, what: str) -> str:
         """Reserves a name for one thing only."""
+        if name in _TAKEN or _STANDARD.fullmatch(name):
+            raise HypermonError(f"{self._source}: in C {name} would be {what}, but has a meaning already; choose "
+                                "another --prefix")
         other = self._names.setdefault(name, what)
         if other != what:
             raise HypermonError(f"{self._source}: in C {name} would be {other} and {what}")
@@ -112,7 +121,7 @@ class _Header:
         name = self._take(f"{self._prefix}_{kind.name.lower()}", f"the function of {kind.name}")
         pack = self._take(f"{name}_pack", f"the packing of {kind.name}")
         event = f"{self._upper}_{kind.name.upper()}"
-        arguments = _arguments(kind)
+        arguments = _arguments(kind, {name, pack})
         declared = "".join(f", {kind_} {name}" for kind_, name in arguments).replace("* ", "*")
         passed = "".join(f", {name}" for _, name in arguments)
         yield ""
@@ -125,7 +134,7 @@ class _Header:
             return
         yield f"static inline int {pack}(unsigned char *payload{declared})"
         yield "{"
-        yield from (f"    {line}" for line in _packing(kind))
+        yield from (f"    {line}" for line in _packing(kind, {name, pack}))
         yield "}"
         yield ""
         yield f"static inline int {name}(hm_port *port{declared})"
@@ -137,8 +146,8 @@ class _Header:
 
 
 def _plain(text: str) -> str:
-    """Text that neither ends the comment it is in, nor begins one."""
-    return text.replace("*/", "* /").replace("/*", "/ *")
+    """Text that neither ends the comment it is in, nor begins one, nor turns the direction of what follows."""
+    return _DIRECTIONS.sub("", text).replace("*/", "* /").replace("/*", "/ *")
 
 
 def _literal(number: int, storage: int) -> str:
@@ -149,25 +158,35 @@ def _literal(number: int, storage: int) -> str:
     return f"UINT{storage}_C({number})" if number >= 0 else f"(-INT{storage}_C({-number}))"
 
 
-def _parameters(kind: EventKind) -> list[str]:
-    """A parameter name for every field: its own, unless that name has a meaning in C or in the generated code."""
+def _parameters(kind: EventKind, functions: set[str]) -> tuple[list[str], str]:
+    """A parameter name for every field, and one for the number of bytes of the last field.
+
+    They are the field's own, and that with ``_length``, unless the name has a meaning in C or in the generated code, or
+    is that of another parameter.
+    """
     names = {field.name for field in kind.fields}
+
+    def other(name: str) -> str:
+        while name in names or name in functions:
+            name += "_"
+        names.add(name)
+        return name
+
     result = []
     for field in kind.fields:
         name = field.name
-        if name in _TAKEN or name.startswith(("hm_", "_")) or (len(name) > 1 and name == name.upper()):
-            name = f"{name.lower()}_value"
-            while name in names:
-                name += "_"
-            names.add(name)
+        if (name in _TAKEN or name in functions or _STANDARD.fullmatch(name) or name.startswith(("hm_", "_"))
+                or (len(name) > 1 and name == name.upper())):
+            name = other(f"{name.lower()}_value")
         result.append(name)
-    return result
+    return result, other(f"{result[-1]}_length") if result else ""
 
 
-def _arguments(kind: EventKind) -> list[tuple[str, str]]:
+def _arguments(kind: EventKind, functions: set[str]) -> list[tuple[str, str]]:
     """Types and names of its function's parameters."""
     result = []
-    for field, name in zip(kind.fields, _parameters(kind), strict=True):
+    names, length = _parameters(kind, functions)
+    for field, name in zip(kind.fields, names, strict=True):
         if field.kind in "ui":
             result.append((f"{'u' * (field.kind == 'u')}int{field.storage}_t", name))
         elif field.kind == "f":
@@ -175,13 +194,14 @@ def _arguments(kind: EventKind) -> list[tuple[str, str]]:
         else:
             result.append(("const char *" if field.kind == "char" else "const void *", name))
             if field.kind == "bytes" and field.bits is None:
-                result.append(("size_t", f"{name}_length"))
+                result.append(("size_t", length))
     return result
 
 
-def _packing(kind: EventKind) -> Iterator[str]:
+def _packing(kind: EventKind, functions: set[str]) -> Iterator[str]:
     """The body: numbers into bytes, then text and bytes, then their number."""
-    fields = list(zip(kind.fields, _parameters(kind), strict=True))
+    names, length = _parameters(kind, functions)
+    fields = list(zip(kind.fields, names, strict=True))
     if any(field.kind in ("char", "bytes") for field in kind.fields):
         yield "size_t hm_i;"
     for field, _ in fields:
@@ -199,12 +219,12 @@ def _packing(kind: EventKind) -> Iterator[str]:
         yield f"payload[{byte}] = (unsigned char)({' | '.join(parts[byte])});"
     for field, name in fields:
         if field.kind in ("char", "bytes"):
-            yield from _copying(field, name)
+            yield from _copying(field, name, length)
     last = kind.fields[-1]
     yield f"return {kind.size};" if last.bits is not None else f"return (int)({last.offset // 8} + hm_i);"
 
 
-def _copying(field: Field, name: str) -> Iterator[str]:
+def _copying(field: Field, name: str, length: str) -> Iterator[str]:
     """Text until its zero, padded with zeros if the field is longer; or bytes."""
     first = field.offset // 8
     room = field.bits // 8 if field.bits is not None else PAYLOAD_MAX - first
@@ -219,9 +239,9 @@ def _copying(field: Field, name: str) -> Iterator[str]:
             yield f"    payload[{first} + hm_i] = 0;"
         return
     if field.bits is None:
-        yield f"if ({name}_length > {room})"
+        yield f"if ({length} > {room})"
         yield "    return -1;"
-    yield f"for (hm_i = 0; hm_i < {room if field.bits is not None else f'{name}_length'}; hm_i++)"
+    yield f"for (hm_i = 0; hm_i < {room if field.bits is not None else length}; hm_i++)"
     yield f"    payload[{first} + hm_i] = ((const unsigned char *){name})[hm_i];"
 
 

@@ -1,5 +1,7 @@
 """Headers made of event dictionaries: compiled, and what their functions write is read back with the dictionary."""
 
+import json
+import random
 import re
 import struct
 import subprocess
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from cross import NODE
 from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields
@@ -155,10 +158,80 @@ def test_values_of_one_field_in_two_events(tmp_path: Path) -> None:
     ("[events_h]\nid = 1", "w", "in C W_EVENTS_H would be the header itself and the id of events_h"),
     ("[s_x]\nid = 1\nfields = { s = { type = 'u8', values = { x = 1 } } }", "w",
      "in C W_S_X would be the id of s_x and x of s_x.s"),
+    ("[t]\nid = 1", "size", "in C size_t would be the function of t, but has a meaning already; choose another --pre"),
+    ("[cast]\nid = 1", "const", "in C const_cast would be the function of cast, but has a meaning already"),
+    ("[max]\nid = 1", "int8", "in C INT8_MAX would be the id of max, but has a meaning already"),
 ])
 def test_says_what_cannot_be(tmp_path: Path, text: str, prefix: str, reason: str) -> None:
     with pytest.raises(HypermonError, match=re.escape(f"work.toml: {reason}")):
         c_header(dictionary(tmp_path, text), "work.toml", prefix)
+
+
+#: Names that have a meaning in C, C++ or the header, or had one with an ending.
+NAMES = [
+    "text", "text_length", "text_length_", "TEXT", "text_value", "int", "INT", "int_value", "int_length", "payload",
+    "payload_value", "length", "port", "hm_i", "hm_0", "_x", "x__y", "X", "x", "I", "uint8_t", "uint64_t", "size_t",
+    "NULL", "INT64_C", "true", "class", "new", "and", "linux", "errno", "pack", "d_pack", "event", "events_h",
+    "send", "send_pack", "main", "L", "u8", "R"]
+TEXTS = ("", "*/", "/*", "/* a */", "\u202e turned", "a??/", "\\", '"', "ü")
+
+
+def distinct(rng: random.Random, names: list[str], most: int) -> list[str]:
+    """Some of the names, none twice but for capital letters."""
+    return list({name.lower(): name for name in rng.sample(names, rng.randint(0, most))}.values())
+
+
+def drawn(rng: random.Random, prefix: str) -> str:
+    """A dictionary of a few events, with names that may collide in C."""
+    kinds = []
+    for number, kind in enumerate(distinct(rng, NAMES, 4)):
+        own = [f"{prefix}_{kind}{end}".lower() for end in ("", "_pack", "_length")]
+        fields = []
+        for name in distinct(rng, [*NAMES, *own], 4):
+            form = rng.choice(["u8", "i16", "u24", "u32", "f32", "char[2]", "bytes[1]"])
+            more = f', doc = {json.dumps(rng.choice(TEXTS), ensure_ascii=False)}'
+            if form in ("u8", "i16", "u24") and rng.random() < 0.3:
+                more += f", values = {{ {rng.choice(NAMES)} = {rng.randint(-100 * (form[0] == 'i'), 100)} }}"
+            fields.append(f'{name} = {{ type = "{form}"{more} }}')
+        taken = {field.partition(" ")[0].lower() for field in fields}
+        if rng.random() < 0.5 and (free := [name for name in NAMES if name.lower() not in taken]):
+            fields.append(f'{rng.choice(free)} = "{rng.choice(["bytes", "string"])}"')
+        doc = json.dumps(rng.choice(TEXTS), ensure_ascii=False)
+        kinds.append(f"[{kind}]\nid = {number}\ndoc = {doc}\n[{kind}.fields]\n" + "\n".join(fields))
+    return "\n".join(kinds)
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 400), pytest.param(400, 10_000, marks=pytest.mark.slow)])
+def test_every_header_compiles(tmp_path: Path, first: int, count: int) -> None:
+    """Or the dictionary is rejected: its file is malformed, or two things would have one name."""
+    headers = []
+    for seed in range(first, first + count):
+        prefix = f"d{seed}"
+        try:
+            work = dictionary(tmp_path, drawn(random.Random(seed), prefix))
+            (tmp_path / f"{prefix}.h").write_text(c_header(work, "work.toml", prefix))
+        except HypermonError:
+            continue
+        headers.append(f'#include "{prefix}.h"\n')
+    assert len(headers) > count // 3
+    for begin in range(0, len(headers), 400):
+        (tmp_path / "all.c").write_text('#define HM_TARGET 0\n' + "".join(headers[begin:begin + 400]))
+        for language in (["-std=c99"], ["-x", "c++", "-std=c++17"]):
+            done = subprocess.run(["cc", *language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{NODE}",
+                                   "all.c"], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_a_length_beside_a_field_of_that_name(compile_c, tmp_path: Path) -> None:
+    work = dictionary(tmp_path, """
+        [c]
+        id = 1
+        fields = { text_length = "u16", text = "bytes" }
+    """)
+    header = c_header(work, "work.toml", "t")
+    (tmp_path / "work.h").write_text(header)
+    assert "int t_c(hm_port *port, uint16_t text_length, const void *text, size_t text_length_)" in header
+    compile_c('#define HM_TARGET 0\n#include "work.h"\nint main(void) { return 0; }\n', f"-I{tmp_path}")
 
 
 def test_no_events(compile_c, tmp_path: Path) -> None:
