@@ -74,3 +74,31 @@ def test_codes(gap, members, framed):
         for f in frames[20:-1]:
             steps = [byte for byte in f[3:] if byte < 0x80]
             assert len(steps) <= 2 * sum(byte % 64 != 0 for byte in steps) + 2
+
+
+@pytest.mark.parametrize("needs", [4, 8])
+@pytest.mark.parametrize("before", range(12))
+def test_a_moment_just_before_an_idle_frame(before, needs):
+    """A moment of the last clocks before a frame, which needs some clocks to the end of the FIFO, is in that frame: its
+    time is not before the frame's first one."""
+    dut, frames = ByteCoder(), []
+    stamp = 3 * 128 - before
+
+    async def bench(ctx):
+        waits = True
+        for now in range(128 * 6):
+            ctx.set(dut.i.valid, waits and now >= stamp + needs)
+            ctx.set(dut.i.p, {"mask": 4, "stamp": stamp, "nibbles": 9 << 8})
+            ctx.set(dut.now, now)
+            slot, phase = now // 4 % 32, now % 4
+            if phase == 3 and slot == 31:
+                frames.append([now + 1])
+            elif phase == 3 and frames and slot < 29:
+                frames[-1].append(ctx.get(dut.byte))
+            waits &= not (ctx.get(dut.i.ready) and now >= stamp + needs)
+            await ctx.tick()
+
+    run(dut, bench)
+    came = [(start, *item) for start, low, high, *data in frames[:-1]
+            for item in nibbles(start, low | (high & 15) << 8, data)]
+    assert came == [(3 * 128, stamp, 2, 9, 0)]

@@ -97,3 +97,29 @@ def test_leaves_a_dead_line():
         assert 3 * 128 < locked_until <= 4 * 128 + 10
 
     run(dut, bench)
+
+
+def test_patience_begins_when_the_lock_is_lost():
+    """Only one sample of each bit is right. After an outage the frames are found again with that sample, however long
+    the line had been locked before."""
+    rng = random.Random(9)
+    dut = Found()
+    outages = {26: 6, 55: 6, 83: 6, 106: 6}      # begin, and frames
+    line = []
+    for k in range(125):
+        bits = frame(k, 0, [rng.randrange(256) for _ in range(27)])
+        gone = any(begin <= k < begin + count for begin, count in outages.items())
+        line += [rng.getrandbits(1) for _ in bits] if gone else bits
+    good = set()
+
+    async def bench(ctx):
+        for at in range(0, len(line) - 1, 2):
+            ctx.set(dut.samples, line[at] | rng.getrandbits(1) << 1 | line[at + 1] << 2 | rng.getrandbits(1) << 3)
+            await ctx.tick()
+            if ctx.get(dut.good):
+                good.add(ctx.get(dut.lag))
+
+    run(dut, bench)
+    for begin, count in outages.items():
+        assert begin - 1 in good
+        assert {begin + count + k for k in range(4, 10)} <= good, "found again before the other samples are tried"

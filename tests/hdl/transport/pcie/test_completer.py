@@ -11,6 +11,7 @@ from hypermon.hdl.transport.pcie.tlp import CompletionStatus, Kind, byte_count, 
 
 from ...benches.case import CASE, met, rng
 from ...benches.cocotb_stage import Stage, fields, pack
+from ...harness import stage
 from ...harness.runner import component, run, seeds
 
 REQUESTS = 1500
@@ -271,3 +272,41 @@ def test_late(case):
 @pytest.mark.parametrize("quick", [1, 0.2])
 def test_resets(quick):
     run(simulator(), __name__, "resets", 0, quick=quick)
+
+
+def _answered_at(kind, when):
+    """One access whose answer comes that many clocks after its command; None: never. Its completion's status, the
+    number of time-outs, whether the board is busy at the end, and the clock in which it became busy."""
+    dut, found, busy_since = Completer(patience=9), [], []
+
+    async def bench(ctx):
+        ctx.set(dut.i.p, {"kind": kind, "length": 1, "first_be": 15, "last": 1, "dwords": int(kind == Kind.WRITE)})
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.command.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        while not ctx.get(dut.command.valid):
+            await ctx.tick()
+        for clock in range(40):
+            ctx.set(dut.reply.valid, clock == when)
+            if ctx.get(dut.busy) and not busy_since:
+                busy_since.append(clock)
+            if ctx.get(dut.o.valid):
+                found.append(ctx.get(dut.o.p.status))
+            await ctx.tick()
+        found.append((ctx.get(dut.timeouts), ctx.get(dut.busy)))
+    stage.run(dut, bench)
+    return found, busy_since[0] if busy_since else None
+
+
+@pytest.mark.parametrize("kind", [Kind.READ, Kind.WRITE])
+def test_answers_around_the_last_clock(kind):
+    """An answer in the last clock of the patience counts; one a clock later is late, and ends the busy time."""
+    _, given_up = _answered_at(kind, None)
+    success, abort = ([[status] if kind == Kind.READ else [] for status in (
+        CompletionStatus.SUCCESS, CompletionStatus.ABORT)])
+    for when in range(given_up - 3, given_up + 3):
+        found, _ = _answered_at(kind, when)
+        in_time = when < given_up
+        assert found == [*(success if in_time else abort), (int(not in_time), 0)], when

@@ -9,8 +9,10 @@ from cocotb.triggers import FallingEdge, Timer, with_timeout
 from cocotb.utils import get_sim_time
 from hypermon.hdl.layout import PCIE_MAGIC, PCIE_REGISTERS
 from hypermon.hdl.transport.pcie.series_7 import SERIES_7_PORTS, Series7
+from hypermon.hdl.transport.pcie.tlp import Kind
 
 from ...benches.case import CASE, met, rng
+from ...harness import stage
 from ...harness.runner import component, run, seeds
 from .machine import Board, feed
 
@@ -250,3 +252,61 @@ def test_latency():
 @pytest.mark.parametrize(("mps", "high", "least"), [(0, 0, 200), (0, 1, 200), (1, 1, 220)])
 def test_rate(mps, high, least):
     run(simulator(), __name__, "rate", 0, mps=mps, high=high, least=least)
+
+
+def _adapter(bench):
+    dut = Series7()
+
+    async def main(ctx):
+        ctx.set(dut.user_lnk_up, 1)
+        ctx.set(dut.request.ready, 1)
+        await bench(ctx, dut)
+    stage.run(dut, main)
+
+
+def _header(*, ep=0, attr=0):
+    """The first two dwords of a write of one dword."""
+    return 1 << 30 | 1 | ep << 14 | (attr & 3) << 12 | (attr >> 2) << 18, 15
+
+
+def test_poisoned_by_its_header_or_by_the_block():
+    """Bit EP of the header and the block's own mark each make a write bad."""
+    async def bench(ctx, dut):
+        for ep, marked in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 0)):
+            low, high = _header(ep=ep)
+            found = []
+            for word in (high << 32 | low, 0x1234 << 32 | 0x40, None, None):
+                ctx.set(dut.m_axis_rx_tvalid, word is not None)
+                ctx.set(dut.m_axis_rx_tdata, word or 0)
+                ctx.set(dut.m_axis_rx_tlast, word is not None and word >> 32 == 0x1234)
+                ctx.set(dut.m_axis_rx_tkeep, 0xff)
+                ctx.set(dut.m_axis_rx_tuser, 4 | marked << 1)
+                if ctx.get(dut.request.valid):
+                    found.append((ctx.get(dut.request.p.kind), ctx.get(dut.request.p.bad)))
+                await ctx.tick()
+            assert found == [(Kind.WRITE, int(ep or marked))]
+    _adapter(bench)
+
+
+def test_attributes():
+    """The three bits of a request come with it, and a completion has those of its request."""
+    async def bench(ctx, dut):
+        for attr in range(8):
+            low, high = _header(attr=attr)
+            ctx.set(dut.m_axis_rx_tdata, high << 32 | low)
+            ctx.set(dut.m_axis_rx_tvalid, 1)
+            ctx.set(dut.m_axis_rx_tkeep, 0xff)
+            await ctx.tick()
+            ctx.set(dut.m_axis_rx_tlast, 1)
+            await ctx.tick()
+            ctx.set(dut.m_axis_rx_tvalid, 0)
+            ctx.set(dut.m_axis_rx_tlast, 0)
+            assert ctx.get(dut.request.valid)
+            assert ctx.get(dut.request.p.attr) == attr
+            ctx.set(dut.completion.p.attr, attr)
+            ctx.set(dut.completion.valid, 1)
+            assert ctx.get(dut.s_axis_tx_tvalid)
+            assert ctx.get(dut.s_axis_tx_tdata) & (3 << 12 | 1 << 18) == low & (3 << 12 | 1 << 18)
+            ctx.set(dut.completion.valid, 0)
+            await ctx.tick()
+    _adapter(bench)
