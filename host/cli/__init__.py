@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from hypermon.host.cli.commands import COMMANDS, CommandTable
 from hypermon.host.errors import HypermonError
+from hypermon.host.text.output import STANDARD_OUTPUT, ReaderGoneError, drain, give_up, set_up
 from hypermon.host.text.printable import printable
 
 __all__ = ["main"]
@@ -42,9 +43,13 @@ def cli(context: click.Context) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Exit status: 0, or what the command says; one line on stderr and the error's (2 or 3); 130: a second Ctrl-C."""
+    """Exit status: 0, or what the command says; one line on stderr and the error's (2 or 3); 130: a second Ctrl-C.
+
+    If the reader of standard output closes it, as ``head`` does, the command ends with 0.
+    """
     try:
         status = cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
+        drain()
         return status if isinstance(status, int) else 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "hypermon"
@@ -55,14 +60,22 @@ def _run(arguments: Sequence[str]) -> int:
         return error.status if isinstance(error, HypermonError) else 2
     except (KeyboardInterrupt, click.Abort):
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone: no more of it, and no complaint.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ReaderGoneError:     # it has enough
+        give_up()
+        return 0
     except OSError as error:
+        if error.filename == STANDARD_OUTPUT:
+            give_up()
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         click.echo(f"hypermon: {printable(f'{where}{error.strerror or error}')}", err=True)
     return 2
 
 
 def main() -> None:
-    sys.exit(_run(sys.argv[1:]))
+    set_up()
+    status = _run(sys.argv[1:])
+    try:
+        drain()
+    except (OSError, ReaderGoneError):      # after another error, which has been printed
+        give_up()
+    sys.exit(status)

@@ -313,18 +313,13 @@ def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ..
 
 
 def _print(lines: "Lines", parts: Iterator[Any]) -> None:
-    """Prints until the items end or the reader is gone."""
-    try:
-        for part in parts:
-            text = lines.of(part)
-            if text:
-                sys.stdout.write(text)
-                sys.stdout.flush()
-        sys.stdout.write(lines.finish())
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has enough: that is a proper end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Prints until the items end."""
+    for part in parts:
+        text = lines.of(part)
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    sys.stdout.write(lines.finish())
 
 
 @click.command()

@@ -4,6 +4,7 @@ Rich is imported when a line is shown: `hypermon view` begins with :func:`decode
 """
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from hypermon.host.analysis.stats import headline, quantity
 from hypermon.host.decode.decode import decode_run, summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.run import Run
-from hypermon.host.text.printable import printable
+from hypermon.host.text.output import plain
+from hypermon.host.text.printable import printable, visible
 
 if TYPE_CHECKING:
     from hypermon.host.record.recorder import Moment
@@ -39,13 +41,13 @@ def busy_line(what: str, figure: Callable[[], str] = lambda: "") -> Iterator[Non
     from rich.live import Live
     from rich.text import Text
 
-    console, begun = Console(stderr=True), time.monotonic()
+    console, begun = Console(file=plain(sys.stderr)), time.monotonic()
 
     def line() -> "Text":
         seconds, text = int(time.monotonic() - begun), ""
         with contextlib.suppress(OSError):
             text = figure()
-        parts = (what, f"{seconds // 60}:{seconds % 60:02}", text)
+        parts = (visible(what), f"{seconds // 60}:{seconds % 60:02}", text)
         return Text("  ".join(part for part in parts if part), no_wrap=True, overflow="ellipsis")
 
     if not console.is_terminal:
@@ -75,7 +77,7 @@ class ProgressLine:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(stderr=True)
+        console = Console(file=plain(sys.stderr))
         if console.is_terminal:
             self._live = Live("", console=console, transient=True, auto_refresh=False)
             self._live.start()
@@ -106,7 +108,7 @@ class ProgressLine:
 
         rate, flow = (ledger.events - self._events) / span, (size - self._bytes) / span
         self._shown, self._events, self._bytes = now, ledger.events, size
-        parts = [self._what, at, f"{min(done, 1):4.0%}" if done is not None else "",
+        parts = [visible(self._what), at, f"{min(done, 1):4.0%}" if done is not None else "",
                  f"{ledger.events:,} items", quantity(rate, "items/s"), quantity(flow, "B/s")]
         if ledger.census is not None and self._depth:
             parts.append(f"frame FIFO {ledger.census.frame_level / self._depth:.0%}")

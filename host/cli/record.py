@@ -313,11 +313,13 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
     if feed is not None:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
         feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
-    elif cut is None or run.is_dir():
-        click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "
-                   f"Next: hypermon stats {run}", err=printing)
-    if cut is not None:
-        raise cut
+    try:
+        if feed is None and (cut is None or run.is_dir()):
+            click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "
+                       f"Next: hypermon stats {run}", err=printing)
+    finally:
+        if cut is not None:     # whether or not anybody reads the line
+            raise cut
     complain(Run(run), ledger)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted before the end of the stimulus", err=True)

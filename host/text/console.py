@@ -1,7 +1,9 @@
 """Console output for people: tables and lines that show data unchanged."""
 
+import sys
 from typing import Any
 
+from hypermon.host.text.output import plain
 from hypermon.host.text.printable import visible
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +16,8 @@ _WIDE = 1 << 16
 
 def make_console(**options: Any) -> Console:
     """A console, with rich's options, that does not replace ``:names:`` by pictures and cuts nothing in a pipe."""
+    if "file" not in options:
+        options["file"] = plain(sys.stderr if options.pop("stderr", False) else sys.stdout)
     made = Console(emoji=False, **options)
     if not made.is_terminal:
         made.width = _WIDE
