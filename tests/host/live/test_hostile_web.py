@@ -132,7 +132,7 @@ def test_a_page_that_stops_reading(ask, monkeypatch):
 
 def test_a_page_that_never_reads_again_is_cut_off(ask, monkeypatch):
     monkeypatch.setattr(server, "_TICK_S", 0.02)
-    monkeypatch.setattr(pages, "_STUCK_S", patience(0.5))
+    monkeypatch.setattr(pages, "_STUCK_S", stuck_s := patience(0.5))
     big(monkeypatch)
 
     async def work(address, session):
@@ -140,7 +140,7 @@ def test_a_page_that_never_reads_again_is_cut_off(ask, monkeypatch):
             writer.write(upgrade(address))
             await reader.readuntil(b"\r\n\r\n")
             await reader.readexactly(1)     # of the first frame, which takes a while to make
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(3 * stuck_s)
             assert await closed(reader, 1)
         async with client(address) as there, there.ws_connect("/live", max_msg_size=0) as other:
             await frames(other, 10)
@@ -461,7 +461,7 @@ def test_a_file_that_nobody_waits_for(ask, export):
 
 
 def test_a_file_that_nobody_takes(ask, export, monkeypatch):
-    monkeypatch.setattr(server, "_PIECE_S", patience(0.3))
+    monkeypatch.setattr(server, "_PIECE_S", piece_s := patience(0.3))
     (export / "go").touch()
 
     async def work(address, session):
@@ -469,7 +469,7 @@ def test_a_file_that_nobody_takes(ask, export, monkeypatch):
         async with connected(address) as (reader, writer):
             reader._transport.pause_reading()
             writer.write(post(address, "/perfetto"))
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(5 * piece_s)
             reader._transport.resume_reading()
             assert await closed(reader, 2)
 
