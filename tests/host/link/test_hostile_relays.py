@@ -120,7 +120,7 @@ def drips(connection):
     met(connection)
     for byte in answer(json.dumps(GREETING).encode()):
         connection.sendall(bytes([byte]))
-        time.sleep(0.1)
+        time.sleep(patience(0.1))
 
 
 def hangs(connection):
