@@ -61,8 +61,7 @@ int main(void)
 
 
 def run_cmake(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    needs("cmake")
-    return subprocess.run(["cmake", *arguments], capture_output=True, text=True, timeout=patience(120))
+    return subprocess.run([needs("cmake"), *arguments], capture_output=True, text=True, timeout=patience(120))
 
 
 def project(target: str, way: str = "add_subdirectory") -> str:
