@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 from hypermon.host.link.access import cannot_listen
 from hypermon.host.live.guard import Door, Visits
+from hypermon.host.record.interrupt import handled
 
 __all__ = ["listening_to", "until_interrupted"]
 
@@ -49,7 +49,7 @@ def until_interrupted(listening: Callable[[], AbstractAsyncContextManager[str]],
             ready(address)
             over = asyncio.Event()
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in handled():
                 # Windows' event loops take no signal handlers.
                 with contextlib.suppress(NotImplementedError):
                     loop.add_signal_handler(number, over.set)

@@ -1,6 +1,7 @@
 """The live view in a terminal: the same session as the page's, drawn with characters."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.session import Session
+from hypermon.host.record.interrupt import handled
 from hypermon.host.text.printable import printable
 from rich.style import Style
 from rich.table import Table
@@ -70,6 +72,10 @@ class WatchApp(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
+        for number in handled():
+            # Windows' event loops take no signal handlers.
+            with contextlib.suppress(NotImplementedError):
+                asyncio.get_running_loop().add_signal_handler(number, self.exit)
         if self._session.board is not None:
             await self.action_record()
         await self._tick()

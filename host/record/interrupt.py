@@ -5,14 +5,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["ENDS", "Interrupt"]
+__all__ = ["ENDS", "Interrupt", "handled"]
 
-#: Signals that end a recording properly; Windows sends SIGBREAK to a process group.
-ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGBREAK] if hasattr(signal, "SIGBREAK") else []))
+#: Signals that end a recording properly. SIGHUP: the terminal or its connection is gone. Windows has none, and sends
+#: SIGBREAK to a process group.
+ENDS = (signal.SIGINT, signal.SIGTERM, *(getattr(signal, name) for name in ("SIGHUP", "SIGBREAK")
+                                         if hasattr(signal, name)))
+
+
+def handled() -> list[signal.Signals]:
+    """:data:`ENDS` without a SIGHUP that the program was started to ignore, as ``nohup`` does."""
+    return [number for number in ENDS if number.name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN]
 
 
 class Interrupt:
-    """Ctrl-C (or SIGTERM) as a request: the first is noted, the second raises KeyboardInterrupt.
+    """Ctrl-C (or SIGTERM, SIGHUP) as a request: the first is noted, the second raises KeyboardInterrupt. A SIGHUP never
+    does: for one closed terminal, the system and the shell may each send one.
 
     Members
     -------
@@ -24,14 +32,14 @@ class Interrupt:
         self.hit = self.closing = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.hit and not self.closing:
+        if self.hit and not self.closing and number != getattr(signal, "SIGHUP", None):
             raise KeyboardInterrupt
         self.hit = True
 
     @contextmanager
     def noted(self) -> Iterator["Interrupt"]:
         """Inside this context the signals are only noted."""
-        before = {n: signal.signal(n, self._handle) for n in ENDS}
+        before = {n: signal.signal(n, self._handle) for n in handled()}
         try:
             yield self
         finally:

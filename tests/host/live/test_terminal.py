@@ -1,7 +1,9 @@
 """The live view in a terminal, by Textual's pilot."""
 
 import asyncio
+import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,21 @@ def test_options_need_a_board(make_run, capsys):
     run = make_run(FakeBoard().start().stop())
     assert _run(["watch", "-b", str(run.path), "--", "--config", "extended"]) == 2
     assert "need a board" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it_as_its_key_does(watching, number):
+    """The terminal is then as before."""
+    async def work(app, pilot, run, made):
+        os.kill(os.getpid(), number)
+        while app.is_running:
+            await asyncio.sleep(0)
+
+    before = signal.signal(number, lambda *_: None)
+    try:
+        watching(work)
+    finally:
+        signal.signal(number, before)
 
 
 def test_nothing_has_come_yet(tmp_path):

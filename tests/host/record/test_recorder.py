@@ -139,7 +139,7 @@ def test_what_comes_behind_the_last_block_is_not_of_the_run(tmp_path, piece):
     assert (tmp_path / "run" / "stream.bin").read_bytes() == wanted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_it_properly(tmp_path, number):
     made = board()
     link = FakeLink(made, piece=400, endless=True)
@@ -151,6 +151,26 @@ def test_an_interrupt_ends_it_properly(tmp_path, number):
     run = open_run(tmp_path / "run")
     assert run.info.end["how"] == "interrupted"
     assert rows(run) == made.events()
+
+
+def test_a_closed_terminal_may_say_so_twice(tmp_path):
+    made = board()
+    link = FakeLink(made, piece=400, endless=True)
+    link.on_poll = lambda polls: os.kill(os.getpid(), signal.SIGHUP) if polls in (3, 5) else None
+    interrupt = Interrupt()
+    with interrupt.noted():
+        assert record(Device(link), tmp_path / "run", Settings(), interrupt=interrupt).stopped
+    assert rows(open_run(tmp_path / "run")) == made.events()
+
+
+def test_what_is_ignored_stays_ignored():
+    """The recording of `nohup hypermon record` continues."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt().noted():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_second_interrupt_ends_it_at_once(tmp_path):
