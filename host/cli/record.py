@@ -84,6 +84,9 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--delay", "delays", multiple=True, metavar="[NODE=]data|strobe,NS",
               help="The data, or the strobes, change NS nanoseconds later than in STIMULUS: for recorded signals in "
                    "which both change at the same time. NODE= sets one node. Repeatable.")
+@click.option("--start-at", metavar="first[,NS]",
+              help="Move all times of STIMULUS, so that its first change is NS (1000) nanoseconds after time 0: for a "
+                   "stimulus that begins with a long silence.")
 @click.option("--half-clock", is_flag=True,
               help="A board that samples strobes twice per clock: with --window 1, stamps count half clocks. Needs "
                    "--config extended.")
@@ -105,8 +108,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         rates: tuple[str, ...], glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None,
         stop: str | None, pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None,
         stalls: tuple[str, ...], store_kib: int | None, memory_mib: int, ports: tuple[str, ...],
-        delays: tuple[str, ...], half_clock: bool, quarter_clock: bool, port_bits: str, links: int,
-        fronts: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
+        delays: tuple[str, ...], start_at: str | None, half_clock: bool, quarter_clock: bool, port_bits: str,
+        links: int, fronts: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record the output.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
@@ -146,7 +149,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     refuse_existing(run)
     rate = None if drain_rate is None else int(drain_rate)
     link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
-                        drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
+                        start_at=start_at, drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
     end_ps = None if link.played is None else link.played.end_ps
     settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
                         item_timeout_ms=item_timeout_ms, **kept)

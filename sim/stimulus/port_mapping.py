@@ -1,6 +1,7 @@
 """How a node's port is read: active edge and sample point, and the channels of its five bits.
 
-Only this module parses the texts of ``--port``, ``--edge``, ``--sample`` and ``--delay``.
+Only this module parses the texts of ``--port``, ``--edge``, ``--sample``, ``--delay`` and
+``--start-at``.
 """
 
 import enum
@@ -14,7 +15,8 @@ from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 
-__all__ = ["Edge", "Mapping", "Part", "Sample", "option_text", "parse_delays", "parse_ports", "parse_setting"]
+__all__ = ["Edge", "Mapping", "Part", "Sample", "option_text", "parse_delays", "parse_ports", "parse_setting",
+           "parse_start"]
 
 
 E = TypeVar("E", bound=enum.Enum)
@@ -179,14 +181,46 @@ def parse_delays(texts: Sequence[str], nodes: int) -> dict[int, dict[Part, int]]
         if equals and (not re.fullmatch(r"[0-9]+", number) or whole(number) >= nodes):
             raise InputError(f"--delay {text}", None, f"node {number} is not in 0..{nodes - 1}")
         try:
-            delay = Decimal(nanoseconds)
-            if not 0 <= delay < Decimal(LIMIT_PS) / 1000:
-                raise ValueError
-            picoseconds = int((1000 * delay).to_integral_value(ROUND_CEILING))
-            delayed = Part(part)
+            picoseconds, delayed = _picoseconds(nanoseconds), Part(part)
         except (ValueError, InvalidOperation):
             raise InputError(f"--delay {text}", None, "not [NODE=]data,NS or [NODE=]strobe,NS, with a time in "
                                                       "nanoseconds that is not negative") from None
         for node in [whole(number)] if equals else range(nodes):
             delays.setdefault(node, {})[delayed] = picoseconds
     return delays
+
+
+#: Nanoseconds before the first change, if ``--start-at`` states none.
+_LEAD = "1000"
+
+
+def parse_start(text: str | None) -> int | None:
+    """Parses ``first`` or ``first,NS``.
+
+    Returns
+    -------
+    the picoseconds of board time at which the first change is to be, rounded up; None: at its own time.
+
+    Raises
+    ------
+    InputError
+        that names the option.
+    """
+    if text is None:
+        return None
+    word, comma, nanoseconds = text.partition(",")
+    try:
+        if word != "first":
+            raise ValueError
+        return _picoseconds(nanoseconds if comma else _LEAD)
+    except (ValueError, InvalidOperation):
+        raise InputError(f"--start-at {text}", None, "not first or first,NS, with a time in nanoseconds that is not "
+                                                     "negative") from None
+
+
+def _picoseconds(nanoseconds: str) -> int:
+    """Raises ValueError or InvalidOperation."""
+    value = Decimal(nanoseconds)
+    if not 0 <= value < Decimal(LIMIT_PS) / 1000:
+        raise ValueError
+    return int((1000 * value).to_integral_value(ROUND_CEILING))

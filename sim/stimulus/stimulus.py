@@ -14,9 +14,17 @@ from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.csv_file import read_csv
 from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.kinds import kind_of
-from hypermon.sim.stimulus.picoseconds import Times
+from hypermon.sim.stimulus.picoseconds import LIMIT_PS, Times
 from hypermon.sim.stimulus.port_delay import delayed
-from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_delays, parse_ports, parse_setting
+from hypermon.sim.stimulus.port_mapping import (
+    Edge,
+    Mapping,
+    Sample,
+    parse_delays,
+    parse_ports,
+    parse_setting,
+    parse_start,
+)
 from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, merged
 from hypermon.sim.stimulus.run_file import read_run
 from hypermon.sim.stimulus.saleae_file import channels_of_saleae, read_saleae
@@ -24,6 +32,9 @@ from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
 __all__ = ["Edge", "Sample", "Stimulus", "load"]
+
+#: An hour: the records of the counters alone are then about a megabyte.
+_LONG_PS = 3600 * 10**12
 
 
 @dataclass
@@ -104,7 +115,7 @@ def _default_sample(edge: Edge) -> Sample:
 
 def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequence[str] = (),
          edges: Sequence[str] = (), samples: Sequence[str] = (), delays: Sequence[str] = (),
-         clock_hz: int = 100_000_000, port_bits: int = 4) -> Stimulus:
+         start_at: str | None = None, clock_hz: int = 100_000_000, port_bits: int = 4) -> Stimulus:
     """Reads and merges stimulus files.
 
     Parameters
@@ -118,6 +129,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
         whose mapping does not state it.
     delays : ``[NODE=]data|strobe,NS``, by which the data or the strobes of all nodes, or of one, change later than in
         the files.
+    start_at : ``first`` or ``first,NS``: all times are moved so that the first change is NS (1000) nanoseconds after
+        time 0.
     clock_hz : clock of the board that is to capture it; recorded runs are played at its pace.
     port_bits : data bits of its ports, 4 or 8.
 
@@ -132,6 +145,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     with_channels = [name for name, kind in kinds.items() if kind in _CHANNELS]
     mappings = parse_ports(ports, with_channels, nodes, port_bits)
     common_edge, edge = parse_setting("--edge", edges, Edge, nodes)
+    start = parse_start(start_at)
     later = parse_delays(delays, nodes)
     common_sample, sample = parse_setting("--sample", samples, Sample, nodes)
 
@@ -149,13 +163,32 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                 for mapping, track in zip(mine, _tracks(sources[name], kind, mine), strict=True):
                     read.take(name, mapping.node, track, mapping.edge, mapping.sample)
     rows = merged(read.parts)
-    rows, replaced = joined(delayed(rows, read.initial, port_bits, later) if later else rows)
+    rows = delayed(rows, read.initial, port_bits, later) if later else rows
+    rows, line = _moved(rows, start)
+    rows, replaced = joined(rows)
     chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
-                    frozenset(read.unknown), list(read.notes))
+                    frozenset(read.unknown), [*read.notes, *line])
+
+
+def _moved(rows: Rows, start: int | None) -> tuple[Rows, list[str]]:
+    """Rows whose first one is at ``start``, and a line about that, or about a stimulus that lasts long."""
+    if not len(rows):
+        return rows, []
+    first, last = int(rows.time[0]), int(rows.time[-1])
+    if start is None:
+        line = (f"the stimulus lasts {last // 10**12:,} s, and the board sends its counters once per second; its first "
+                f"change is at {first // 10**12:,} s (`hypermon sim --start-at first` leaves out the time before)")
+        return rows, [line] if last >= _LONG_PS else []
+    if last - first + start >= LIMIT_PS:
+        raise InputError("--start-at", None, "the last change is then beyond 2^63 ps")
+    moved = start - first
+    return (Rows(rows.time + np.int64(moved), rows.node, rows.port),
+            [f"--start-at first: all times are {abs(moved):,} ps {'later' if moved > 0 else 'earlier'} than in the "
+             "stimulus"])
 
 
 class _Read:

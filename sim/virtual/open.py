@@ -115,13 +115,13 @@ def find_boards() -> list[Found]:
 
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
                  ports: Sequence[str] = (), edges: Sequence[str] = (), samples: Sequence[str] = (),
-                 delays: Sequence[str] = (), **options: Any) -> Link:
+                 delays: Sequence[str] = (), start_at: str | None = None, **options: Any) -> Link:
     """Opens the virtual board, playing stimulus files.
 
     Parameters
     ----------
     paths : stimulus files; none for an idle board.
-    ports, edges, samples, delays : as the options of ``hypermon sim``.
+    ports, edges, samples, delays, start_at : as the options of ``hypermon sim``.
     options : of ``hypermon.sim.virtual.link.VirtualLink``.
 
     Raises
@@ -135,7 +135,8 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     virtual = _imported("hypermon.sim.virtual.link")
     if paths:
         stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
-                                delays=delays, clock_hz=geometry.clock_hz, port_bits=geometry.port_bits)
+                                delays=delays, start_at=start_at, clock_hz=geometry.clock_hz,
+                                port_bits=geometry.port_bits)
     else:
         stimulus = stimuli.Stimulus.idle(geometry.nodes)
     name = ",".join(paths) if uri is None else split_uri(uri)[1]

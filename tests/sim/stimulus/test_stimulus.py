@@ -204,6 +204,34 @@ def test_delays(files):
         delayed("data,9223372036854775.807")
 
 
+def test_start_at_first(files):
+    """The first change is at the stated time; all others, and those that another one replaces, move with it."""
+    def moved(start, text="9000000000000000,1,16\n9000000000000000,1,0\n9000000000000050,0,5\n"):
+        (files / "a.csv").write_text("time_ns,node,port\n" + text)
+        stimulus = load([files / "a.csv"], start_at=start)
+        return rows(stimulus), complaints(stimulus, 1_000_000)
+
+    said = "--start-at first: all times are 8,999,999,999,999,999,000 ps earlier than in the stimulus"
+    short = ("a board of 1 MHz may miss or misread items; levels of strobes shorter than 1000 ns: 1, the first at node "
+             "1, {} ns, in " + str(files / "a.csv"))
+    assert moved("first") == ([(1_000_000, 1, 0), (1_050_000, 0, 5)], [
+        "--start-at first: all times are 8,999,999,999,999,000,000 ps earlier than in the stimulus",
+        short.format("1000.000")])
+    assert moved("first,0.9995") == ([(1000, 1, 0), (51_000, 0, 5)], [said, short.format("1.000")])
+    assert moved("first,5", "1,0,5\n2,0,6\n") == ([(5000, 0, 5), (6000, 0, 6)], [
+        "--start-at first: all times are 4,000 ps later than in the stimulus"])
+    assert moved("first", "") == ([], [])
+    assert moved(None)[1][0] == (
+        "the stimulus lasts 9,000,000 s, and the board sends its counters once per second; its first change is at "
+        "9,000,000 s (`hypermon sim --start-at first` leaves out the time before)")
+    assert moved(None, "3599999999999,0,5\n")[1] == []
+    for text in ("last", "first,", "first,x", "first,-1", "", "first,9223372036854775.808"):
+        with pytest.raises(InputError, match=f"--start-at {text}: not first or first,NS"):
+            moved(text)
+    with pytest.raises(InputError, match=r"the last change is then beyond 2\^63 ps"):
+        moved("first,9223372036854775.807")
+
+
 def test_replay_of_negative_times_and_several_nodes():
     tracks = replayed(np.array([-50_000, -50_000, 750_000]), np.array([0, 1, 0]), np.array([5, 6, 7]), 100_000_000)
     assert sorted(tracks) == [0, 1]
