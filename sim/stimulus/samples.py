@@ -20,6 +20,8 @@ class Port:
     #: Bits that began with an unknown value, and those that have not had another.
     began: int = 0
     unknown: int = 0
+    #: Those of the latter that have one in this sample.
+    fresh: int = 0
     initial: int = 0
     shown: int = 0
     time: list[int] = field(default_factory=list)
@@ -55,6 +57,11 @@ class Samples:
     def settle(self) -> None:
         """Ends the sample."""
         for port in self._ports if self._first else self._touched:
+            # Their first known values: levels that they may have had from the start.
+            port.unknown &= ~port.fresh
+            if port.fresh and not self._first:
+                _relevel(port, port.fresh)
+            port.fresh = 0
             if self._first:
                 port.initial = port.shown = port.level
                 port.began = port.unknown
@@ -86,14 +93,11 @@ class Samples:
             port.level = level
             port.valued |= mask
             if port.unknown & mask:
-                # Its first known value: a level it may have had from the start.
-                port.unknown &= ~mask
-                if not self._first:
-                    _relevel(port, mask)
+                port.fresh |= mask
             elif toggles:
                 # Other changes at one time are joined. A strobe that changes twice would have a pulse less.
                 self._show(port)
-        elif self._first:
+        elif self._first and not port.valued & mask:
             port.unknown |= mask
         self._touched.add(port)
 

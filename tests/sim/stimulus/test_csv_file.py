@@ -108,7 +108,7 @@ MALFORMED = [
     ("1,2,-1\n", 2, "port -1 is not"), ("1,2,288\n", 2, "port 288 is not"),
     ("1,2,99999999999999999999\n", 2, "port 99999999999999999999 is not"),
     ("1,2,3\n2,2,3\n3,2,3\n4,2,x\n5,99,3\n", 5, "port is not a number"), ("1,2,\xff\n".encode("latin-1"), 2, "port"),
-    ("1,2,3\x00\n", 2, "port"),
+    ("1,2,3\x00\n", 2, "port"), ("1,2,3\r2,2,3\n", 2, "3 fields expected (time_ns,node,port), not 5"),
     # More digits than Python reads at once.
     ("9" * 5000 + ",2,3\n", 2, "beyond 2^63 ps"), ("-" + "9" * 5000 + ",2,3\n", 2, "negative"),
     ("1," + "9" * 5000 + ",3\n", 2, "is not in 0..15"), ("1,-" + "9" * 5000 + ",3\n", 2, "is not in 0..15"),
