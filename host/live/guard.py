@@ -7,13 +7,16 @@ against other pages. Programs that are not browsers send neither of the last two
 
 import asyncio
 import hmac
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from hypermon.host.link.access import is_loopback
+from hypermon.host.text.printable import printable
 
 __all__ = ["Door", "Visits", "guard"]
 
@@ -105,6 +108,8 @@ def guard(token: str | None, visits: Visits) -> Any:
     token : what every request must present, once as ``/?token=...``, then as a cookie; None: no token, and then only
         loopback names are answered.
     """
+    logging.getLogger("aiohttp.server").addFilter(_one_line)
+
     @web.middleware
     async def within(request: web.Request, handler: _Handler) -> web.StreamResponse:
         connection = request.protocol
@@ -112,6 +117,11 @@ def guard(token: str | None, visits: Visits) -> Any:
         try:
             _refuse_strangers(request, token)
             response = await handler(request)
+        except (HttpProcessingError, web.RequestPayloadError) as error:
+            request.content.feed_eof()      # the rest cannot be read, either: nothing waits for it
+            answer = web.HTTPBadRequest(text=printable(f"the request cannot be read: {error}"))
+            answer.force_close()
+            raise answer from None
         finally:
             visits.end(connection)
         if not response.prepared:
@@ -120,6 +130,15 @@ def guard(token: str | None, visits: Visits) -> Any:
         return response
 
     return within
+
+
+def _one_line(record: logging.LogRecord) -> bool:
+    """A request that could not be answered is one line on the terminal of the server, without a traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        record.msg, record.args = printable(f"{record.getMessage()}: {type(error).__name__}: {error}"), ()
+        record.exc_info = None
+    return True
 
 
 def _refuse_strangers(request: web.Request, token: str | None) -> None:

@@ -38,8 +38,11 @@ def interface_file(name: str) -> Path | None:
     folder = _interface()
     if folder is None:
         raise HypermonError(f"Perfetto's interface is not installed: {to_install('view')}")
-    path = (folder / name).resolve()
-    return path if path.is_relative_to(folder.resolve()) and path.is_file() else None
+    try:
+        path = (folder / name).resolve()
+        return path if path.is_relative_to(folder.resolve()) and path.is_file() else None
+    except (ValueError, OSError):       # no file can have that name: it has a NUL, or is too long
+        return None
 
 
 def refuse_trace(pictures: Pictures, from_ps: int, to_ps: int) -> None:

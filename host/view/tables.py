@@ -5,8 +5,8 @@ page: JavaScript's numbers have 53 bits.
 """
 
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,15 @@ class Tables:
 
     def ask(self, question: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of an answer. Raises HypermonError if a table cannot be read."""
+        with self._asked() as cursor:
+            return cursor.execute(question, values or None).fetchall()
+
+    @contextmanager
+    def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor. Raises HypermonError if a table cannot be read."""
         try:
             with closing(self._connection.cursor()) as cursor:
-                return cursor.execute(question, values or None).fetchall()
+                yield cursor
         except duckdb.Error as error:
             raise HypermonError(f"{self._run.path}: {str(error).splitlines()[0]}") from None
 
@@ -152,8 +158,8 @@ class Tables:
         return {"rows": [] if more else [list(row) for row in rows], "more": more}
 
     def item(self, time_ps: int, node: int) -> list[dict[str, str]]:
-        """The items of a node at one time, with all their fields as text."""
-        with closing(self._connection.cursor()) as cursor:
+        """The items of a node at one time, with all their fields as text. Raises HypermonError as :meth:`ask` does."""
+        with self._asked() as cursor:
             found = cursor.execute("select * from items where time_ps = ? and node = ? limit 8", [time_ps, node])
             names = [column[0] for column in found.description or []]
             return [{name: value.hex(" ") if isinstance(value, bytes) else str(value)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypermon.host.cli import _run
 from hypermon.host.run import Run
+from yarl import URL
 
 from tests.host.telling import made_up
 
@@ -225,6 +226,37 @@ def test_what_is_refused(losing_run):
             assert answer.status == 403
 
     within(losing_run, work)
+
+
+def test_requests_that_make_no_sense(losing_run, caplog):
+    """They are refused, with one line on the server's terminal at most."""
+    from aiohttp import web
+
+    async def body(request):
+        return web.Response(body=await request.read())
+
+    async def work(client):
+        client.app.router._frozen = False
+        client.app.router.add_post("/body", body)
+        for path in ("/perfetto/%00", f"/perfetto/{'a' * 5000}", "/perfetto/a%00/../b", "/web/%00",
+                     f"/web/{'a' * 5000}.js"):
+            async with client.get(URL(path, encoded=True)) as answer:
+                assert answer.status in (400, 404, 409), path
+        async with client.post("/body", data=b"not gzip", headers={"Content-Encoding": "gzip"}) as answer:
+            assert (answer.status, len((await answer.text()).splitlines())) == (400, 1)
+        for raw in (b"GARBAGE\r\n\r\n", b"GET /run HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: -1\r\n\r\n",
+                    bytes(range(256))):
+            reader, writer = await asyncio.open_connection(client.host, client.port)
+            writer.write(raw)
+            assert (await reader.readline()).startswith(b"HTTP/1.0 400")
+            writer.close()
+        for path in (losing_run.path / "events").iterdir():
+            path.unlink()
+        async with client.get("/item", params={"at": 0, "node": 0}) as answer:
+            assert (answer.status, len((await answer.text()).splitlines())) == (409, 1)
+
+    within(losing_run, work)
+    assert all(record.exc_info is None and record.getMessage().isprintable() for record in caplog.records)
 
 
 def test_a_token(losing_run):
