@@ -137,6 +137,8 @@ def test_damaged_dumps(tmp_path: Path, first: int, count: int) -> None:
     for seed in range(first, first + count):
         rng = random.Random(seed)
         data = mutated(rng, dump(rng))
+        if re.search(rb"\$end(?!definitions)\S", data):
+            continue  # pyvcd ends a comment there, though it is no word
         path.write_bytes(data)
         try:
             mine = by_hypermon(path)
