@@ -98,7 +98,6 @@ STEPS = (
     Step("documentation site", "make site", 25),
     Step("long tests", f"make test-all ARGS=\"{_TESTS} --durations=15 -m 'long and not slow and not formal'\"", 1500,
          optional=True),
-    Step("lowest versions", "tests/lowest_versions.sh", 150, optional=True),
     Step("Linux at the USB port", 'make qemu ARGS="--nodes 4 --events 300"', 60, optional=True,
          ready=_fetched("linux_guest", "unpack")),
     Step("Linux with the board in a slot", 'make pcie-guest ARGS="--nodes 4 --events 2000"', 60, optional=True,
