@@ -96,7 +96,8 @@ class _TerminalBytes(io.BufferedIOBase):
 def set_up() -> None:
     """Replaces ``sys.stdout`` and ``sys.stderr``, those that are open.
 
-    On Windows, a console has an interface of its own, and both stay as they are.
+    On Windows, a console has an interface of its own, and both stay as they are. So does a stream without a descriptor,
+    which a program has put there to read it.
     """
     if sys.platform == "win32":
         return
@@ -104,8 +105,12 @@ def set_up() -> None:
         stream = getattr(sys, name)
         if stream is None:
             continue
+        try:
+            number = stream.fileno()
+        except io.UnsupportedOperation:
+            continue
         stream.flush()
-        under: Any = io.BufferedWriter(_Descriptor(stream.fileno(), name == "stdout"))
+        under: Any = io.BufferedWriter(_Descriptor(number, name == "stdout"))
         options = {"encoding": stream.encoding, "errors": "backslashreplace", "line_buffering": stream.isatty()}
         made = io.TextIOWrapper(under, **options)
         setattr(sys, name, _Terminal(under, made, **options) if stream.isatty() else made)
