@@ -14,6 +14,7 @@ from hypermon.host.text.output import _Descriptor, _Terminal
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.telling import BOOK
+from tests.patience import patience
 
 HYPERMON = [sys.executable, "-c", "from hypermon.host.cli import main; main()"]
 #: Commands whose result is on standard output.
@@ -79,16 +80,18 @@ def test_errors_need_no_standard_error(run):
     assert process.returncode == 2
 
 
-def test_a_full_pipe_that_does_not_block():
+def test_a_full_pipe_that_does_not_block(tmp_path):
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    child = subprocess.Popen(["cat"], stdin=reading, stdout=subprocess.PIPE)
+    with open(tmp_path / "out", "wb") as out:
+        child = subprocess.Popen(["cat"], stdin=reading, stdout=out)
     os.close(reading)
     data = bytes(range(256)) * 4000
     with io.BufferedWriter(_Descriptor(writing, True)) as file:
         file.write(data)
     os.close(writing)
-    assert child.communicate()[0] == data
+    assert child.wait(timeout=patience(60)) == 0
+    assert (tmp_path / "out").read_bytes() == data
 
 
 def on_terminal(command, run):
