@@ -51,7 +51,7 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (20 minutes on two cores)
+test: need-g++ $(DEV) ## the tests that every change passes (15 to 30 minutes on two cores)
 	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
