@@ -1,4 +1,4 @@
-"""The house rules as tests: who may import whom, and how long folders and functions may be."""
+"""The rules of the source tree as tests: allowed imports, and the lengths of folders and functions."""
 
 import ast
 import subprocess

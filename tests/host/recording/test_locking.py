@@ -68,7 +68,7 @@ def test_a_killed_writer_keeps_nobody_waiting(mixed_run):
 
 
 def test_who_only_reads_does_not_wait(mixed_run):
-    """Anybody who may read a RUN can hold its lock: whoever finds whole tables needs it not."""
+    """Any user who can read a RUN can hold its lock. A process that finds whole tables does not need it."""
     mixed_run.decode()
     held = PROCESSES.Event()
     holder = PROCESSES.Process(target=hold, args=(mixed_run.path, held), daemon=True)

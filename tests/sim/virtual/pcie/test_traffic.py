@@ -164,7 +164,7 @@ class Traffic:
 
 
 def prepared(link: Traffic, flush_ms: float = 1.0) -> Device:
-    """The board behind the link, which captures; its nodes are quiet."""
+    """The board, while it captures; its nodes are quiet."""
     device = Device(link)
     link.known("PCIE_ID", "PCIE_STARTS", "MAGIC", "CLOCK_HZ", "GEOMETRY")
     device.prepare(Settings(window=Window.CLOCK, flush_ms=flush_ms))

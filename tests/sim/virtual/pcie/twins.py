@@ -46,7 +46,7 @@ class _Twins(Elaboratable):
         m.submodules.linked = linked = self.linked
         # Both call their clock domain sync; that of the plain board is not local.
         m.submodules.plain = DomainRenamer({"sync": "plain"})(plain := self.plain)
-        # A reset reaches the plain board a clock earlier. Scanners that never stop must stand at the same place.
+        # A reset reaches the plain board a clock earlier. Scanners that never stop must be at the same position.
         m.domains.early = early = ClockDomain(reset_less=True, local=True)
         reset = Signal(init=1)
         m.d.early += reset.eq(linked.rst)
