@@ -19,7 +19,9 @@ __all__ = ["BUILD", "LIBRARIES", "MEGABYTES", "GuestError", "Steps", "call", "ru
 BUILD = Path(__file__).parents[2] / ".build" / "guest"
 #: Libraries of the packages, for programs that this machine has not installed all of.
 LIBRARIES = BUILD / "root" / "usr" / "lib" / "x86_64-linux-gnu"
-_PACKAGES = ("qemu-system-x86", "busybox-static", "libusb-1.0-0")
+#: All whose files are looked for beside the program, installed or not; an installed library is found where it is.
+_PACKAGES = ("qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios", "ipxe-qemu", "busybox-static",
+             "libusb-1.0-0")
 _KERNEL = "linux-image-amd64"
 _MODULES = ("virtio_pci", "9pnet_virtio", "9p")
 #: The guest's memory.
@@ -107,7 +109,7 @@ def _unpack(say: Steps) -> Path:
     if not kernel:
         raise GuestError(f"apt-cache knows no {_KERNEL}")
     wanted = [*re.findall(r"^Inst (\S+)", simulated, re.MULTILINE), kernel[1]]
-    # What is installed already has to be unpacked too: the guest's programs and libraries are found in one place.
+    # apt leaves out what is installed, but the emulator looks for its modules and firmware in the unpacked tree.
     _download(say, list(dict.fromkeys([*wanted, *_PACKAGES])), root)
     (root / "complete").touch()
     return root
