@@ -1,11 +1,15 @@
 """Errors that the user can fix, one line each. Exit status 2, or 3 if an incomplete recording is kept."""
 
+import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
-__all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError", "checkout", "to_install"]
+__all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError", "checkout", "naming", "system_reason",
+           "to_install"]
 
 
 def checkout() -> Path | None:
@@ -59,3 +63,24 @@ class IncompleteError(HypermonError):
     """
 
     status = 3
+
+
+def system_reason(error: OSError) -> str:
+    """The system's words for an error, also for one that a library has told in words of its own."""
+    return os.strerror(error.errno) if error.errno else error.strerror or str(error)
+
+
+@contextmanager
+def naming(path: str | PathLike[str]) -> Iterator[None]:
+    """An OSError inside that names no file, as of a write or a close, is raised with this name.
+
+    That the reader of a pipe has gone is passed on as it is.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, system_reason(error), os.fspath(path)) from None

@@ -20,7 +20,7 @@ from hypermon.host.analysis.board_columns import board_tables
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import board_of, by_board
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, InputError
 
 __all__ = ["ANALYSES", "LATENCY", "Messages", "analyse", "analyse_with_dask"]
 
@@ -99,8 +99,13 @@ def _connect(files: _Files, tables: Iterable[str], settings: Mapping[str, Any] =
 
 def _asked(files: _Files, question: str, settings: Mapping[str, Any] = SETTINGS) -> pa.Table:
     """The answer of an analysis of nodes."""
-    with _connect(files, ["loss" if question == "loss" else "events"], settings) as connection:
-        return connection.sql(f"{ANALYSES[question]} order by all").to_arrow_table()
+    name = "loss" if question == "loss" else "events"
+    try:
+        with _connect(files, [name], settings) as connection:
+            return connection.sql(f"{ANALYSES[question]} order by all").to_arrow_table()
+    except duckdb.Error as error:
+        raise InputError(getattr(files, name)[0], None, f"no figures can be computed of it: "
+                                                        f"{str(error).splitlines()[0][:300]}") from None
 
 
 def _ends(messages: Messages) -> dict[str, str]:

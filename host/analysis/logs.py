@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Logging
@@ -21,6 +20,7 @@ from hypermon.host.recording.aside import aside
 from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import PART, PARTS, checksum, described, faults
 from hypermon.host.recording.segments import sync_file, write_json
+from hypermon.host.tables.parquet_file import write_table
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
@@ -59,7 +59,7 @@ def log_file(run: DecodedRun) -> Path | None:
         tables.append(_table(joiner.finish()))
     joined = pa.concat_tables(tables).sort_by([("time_ps", "ascending"), ("node", "ascending")])
     with locked(run.path, run.tell), aside(run.path) as new:
-        pq.write_table(joined, new / LOGS, compression="zstd")
+        write_table(joined, new / LOGS, compression="zstd")
         sync_file(new / LOGS)
         part = described(new / LOGS)
         os.replace(new / LOGS, path)

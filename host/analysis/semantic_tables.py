@@ -5,6 +5,7 @@ do not fit into memory. ``semantics.json`` states what they were made from, so t
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
 from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
 from hypermon.host.recording.locking import locked
-from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
+from hypermon.host.recording.parts import PART, PARTS, Part, all_or_none, described, faults, put
 from hypermon.host.recording.segments import write_json
+from hypermon.host.tables.parquet_file import ParquetFile
 from hypermon.host.tables.selection import Selection
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
@@ -33,6 +35,8 @@ _FORMAT = 2
 _MADE_OF = "semantics.json"
 _SHAPE = table({"made_of": mapping(anything()),
                 "parts": table({f"{name}.parquet": PART for name in COLUMNS})})
+#: DuckDB's errors of files end with JSON.
+_ERRNO = re.compile(r'"errno":"(\d+)"')
 _ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
            "counters": "row, counter"}
 
@@ -54,8 +58,9 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
             with aside(run.path) as new:
                 if os.path.lexists(run.path / _MADE_OF):
                     os.rename(run.path / _MADE_OF, new / "old.json")
-                made = _make(losses, dictionary, files, paths, new)
-                write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
+                with all_or_none(paths.values()):
+                    made = _make(losses, dictionary, files, paths, new)
+                    write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
 
 
@@ -75,7 +80,7 @@ def _in_order(files: Sequence[Path], path: Path) -> Path:
     """Writes the events of several boards to a file, in order."""
     schema = pa.unify_schemas([pq.read_schema(own[0]).remove_metadata() for own in by_board(files)],
                               promote_options="permissive")
-    with pq.ParquetWriter(path, schema) as writer:
+    with ParquetFile(path, schema) as writer:
         for batch in event_batches(files, Selection()):
             table = pa.concat_tables([schema.empty_table(), pa.Table.from_batches([batch])],
                                      promote_options="permissive")
@@ -94,15 +99,21 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
 
 def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], paths: dict[str, Path],
           new: Path) -> dict[str, Part]:
-    """Makes the tables in a directory, and moves them to their final paths."""
-    with duckdb.connect() as connection:
-        connection.execute("set temp_directory = ?", [str(new / "spill")])
-        view_events(connection, files, new)
-        connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
-        create_views(connection, dictionary)
-        for name in COLUMNS:
-            connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
-                               f"to {text(str(new / name))} (format parquet)")
+    """Makes the tables in a directory, and moves them to their final paths. Raises InputError and OSError."""
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("set temp_directory = ?", [str(new / "spill")])
+            view_events(connection, files, new)
+            connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
+            create_views(connection, dictionary)
+            for name in COLUMNS:
+                connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
+                                   f"to {text(str(new / name))} (format parquet)")
+    except duckdb.Error as error:
+        if number := _ERRNO.search(str(error)):
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
+        raise InputError(new.parent, None, f"its states, messages and counters cannot be made: "
+                                           f"{str(error).splitlines()[0][:300]}") from None
     made = {path.name: described(new / name) for name, path in paths.items()}
     for name, path in paths.items():
         put(new / name, path, new)

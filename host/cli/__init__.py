@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 from hypermon.host.cli.commands import COMMANDS, CommandTable
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, system_reason
 from hypermon.host.text.output import STANDARD_OUTPUT, ReaderGoneError, drain, give_up, set_up
 from hypermon.host.text.printable import printable
 
@@ -67,7 +67,7 @@ def _run(arguments: Sequence[str]) -> int:
         if error.filename == STANDARD_OUTPUT:
             give_up()
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        click.echo(f"hypermon: {printable(f'{where}{error.strerror or error}')}", err=True)
+        click.echo(f"hypermon: {printable(f'{where}{system_reason(error)}')}", err=True)
     return 2
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment, align, offsets
 from hypermon.host.decode.partitions import Place, Reading, kept_partition, partition_name, write_partition
 from hypermon.host.recording.aside import aside
@@ -24,6 +23,7 @@ from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import ACCOUNT, PARTS, Part, described
 from hypermon.host.recording.segments import sync_directory, sync_file
+from hypermon.host.tables.parquet_file import write_table
 
 __all__ = ["BOARDS_SCHEMA", "BOARDS_TABLE", "store_boards"]
 
@@ -88,7 +88,7 @@ def _clean(run: RunDirectory) -> None:
 def _write_boards(run: Path, aligned: Sequence[Alignment]) -> Part:
     rows = [{**asdict(own), "uri": own.board, "board": number} for number, own in enumerate(aligned)]
     with aside(run) as new:
-        pq.write_table(pa.Table.from_pylist(rows, BOARDS_SCHEMA), new / BOARDS_TABLE)
+        write_table(pa.Table.from_pylist(rows, BOARDS_SCHEMA), new / BOARDS_TABLE)
         sync_file(new / BOARDS_TABLE)
         os.replace(new / BOARDS_TABLE, run / BOARDS_TABLE)
     sync_directory(run)

@@ -31,7 +31,7 @@ from hypermon.host.recording.aside import aside
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.locking import locked
-from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
+from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, all_or_none, described, faults, put
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
 from hypermon.host.tables.item_order import ItemTable
 from hypermon.host.tables.parquet import (
@@ -451,7 +451,9 @@ def _put_in_place(run: RunDirectory, new: Path, result: dict[str, Any], made_of:
     parts = tables_of(new)
     if os.path.lexists(run.path / ACCOUNT):
         os.rename(run.path / ACCOUNT, new / "old.json")
-    for name in ("events", LOSS_TABLE):
-        put(new / name, run.path / name, new)
-    sync_directory(run.path)
-    return write_account(run.path, run.info, result, parts, made_of)
+    names = ("events", LOSS_TABLE)
+    with all_or_none(run.path / name for name in names):
+        for name in names:
+            put(new / name, run.path / name, new)
+        sync_directory(run.path)
+        return write_account(run.path, run.info, result, parts, made_of)

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.decode import decode_run, stream_tables, tables_needed
+from hypermon.host.decode.soundness import check_batch, check_events, checked_loss
 from hypermon.host.decode.table_files import (
     event_batches,
     event_files,
@@ -72,15 +73,21 @@ class DecodedRun(RunDirectory):
         Raises
         ------
         InputError
-            for nodes that do not exist, for times that decrease, and if there are no tables and items arrived too late
-            to be in order.
+            for nodes that do not exist, also in a table, for times that decrease, and if there are no tables and items
+            arrived too late to be in order.
         """
         selection = Selection(nodes, from_ps, to_ps, columns)
         refuse_selection(self, selection)
         if from_ps is None and to_ps is None and not tables_needed(self):
             yield from self._from_stream(selection)
         else:
-            yield from event_batches(self.event_files(), selection)
+            for batch in event_batches(self.event_files(), selection):
+                check_batch(self, batch)
+                yield batch
+
+    def check_rows(self) -> None:
+        """Reads all items once. Raises InputError if a table has rows that no decoder has written."""
+        check_events(self, self.event_files(), event_schema(self.info.item_modes, self.info.nodes))
 
     def _from_stream(self, selection: Selection) -> Iterator[pa.RecordBatch]:
         refuse_columns(selection, event_schema(self.info.item_modes, self.info.nodes).names)
@@ -116,9 +123,12 @@ class DecodedRun(RunDirectory):
         return pa.Table.from_batches(batches, schema=batches[0].schema.remove_metadata()).unify_dictionaries()
 
     def loss(self) -> pa.Table:
-        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost ``lost`` items."""
+        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost ``lost`` items.
+
+        Raises InputError if a table has rows that no decoder has written.
+        """
         files = self.loss_files()
-        tables = [pq.ParquetFile(path).read() for path in files]
+        tables = [checked_loss(self, path) for path in files]
         if len(files) == 1:
             return tables[0]
         return pa.concat_tables(tables).sort_by([("from_ps", "ascending"), ("node", "ascending")])

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
@@ -25,6 +24,7 @@ from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import PART, PARTS, described, faults, put
 from hypermon.host.recording.segments import sync_directory, sync_file, write_json
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, event_schema, insert_events
+from hypermon.host.tables.parquet_file import write_table
 from hypermon.host.tables.windowed_merge import GROUP_EVENTS
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
@@ -211,4 +211,4 @@ def _write_losses(directory: Path, loss: pa.Table, clock: WallClock) -> None:
     days = list(_by_day(loss, "from_ps", clock)) or [(f"date={_days(clock, [0])[0]}", loss)]
     for day, rows in days:
         (directory / day).mkdir()
-        pq.write_table(rows, directory / day / "part-00000.parquet", compression="zstd")
+        write_table(rows, directory / day / "part-00000.parquet", compression="zstd")

@@ -20,6 +20,7 @@ from hypermon.host.recording.aside import aside
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import Part, fault, replace_part
 from hypermon.host.recording.segments import replace_file
+from hypermon.host.tables.parquet_file import ParquetFile
 from hypermon.host.text.json_file import Shape, integer, listed, maybe, parse_json, table, text
 
 __all__ = ["FRAMED", "KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files",
@@ -135,7 +136,7 @@ def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dicti
     fit = Fit()
     if dictionary is not None:
         schema = decode_fields(schema.empty_table(), dictionary)[0].schema
-    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1,
+    with ParquetFile(path, schema, compression="zstd", compression_level=1,
                           use_dictionary=[name for name in schema.names if name != "time_ps"],
                           column_encoding={"time_ps": "DELTA_BINARY_PACKED"}) as writer:
         for table in tables:

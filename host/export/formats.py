@@ -21,7 +21,7 @@ from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.errors import HypermonError, InputError, system_reason
 from hypermon.host.export.items import item_batches, item_columns
 from hypermon.host.export.soundness import check_tables
 from hypermon.host.recording.writer import refuse_existing
@@ -138,7 +138,7 @@ def _named(out: str) -> Iterator[None]:
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
-        raise HypermonError(f"{out}: {error.strerror or error}; nothing is left of it") from None
+        raise HypermonError(f"{out}: {system_reason(error)}; nothing is left of it") from None
 
 
 @contextmanager

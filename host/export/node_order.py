@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.table_files import by_board, event_batches
+from hypermon.host.tables.parquet_file import ParquetFile
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import SLICE_EVENTS
 
@@ -30,7 +31,7 @@ def write_by_node(files: Sequence[Path], selection: Selection, path: Path) -> No
     """
     schema = pa.unify_schemas([pq.read_schema(own[0]).remove_metadata() for own in by_board(files)],
                               promote_options="permissive")
-    with pq.ParquetWriter(path, schema.append(pa.field("row", pa.int64()))) as writer:
+    with ParquetFile(path, schema.append(pa.field("row", pa.int64()))) as writer:
         held, count, row = [schema.empty_table()], 0, 0
         for batch in event_batches(files, selection):
             held.append(pa.Table.from_batches([batch]))
@@ -41,7 +42,7 @@ def write_by_node(files: Sequence[Path], selection: Selection, path: Path) -> No
         _write(writer, held, row)
 
 
-def _write(writer: pq.ParquetWriter, held: list[pa.Table], row: int) -> None:
+def _write(writer: ParquetFile, held: list[pa.Table], row: int) -> None:
     table = pa.concat_tables(held, promote_options="permissive").combine_chunks()
     if not len(table):
         return

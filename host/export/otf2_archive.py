@@ -201,6 +201,8 @@ class _Archive:
                 continue
             if isinstance(value, bytes):
                 value = value.hex()
+            if isinstance(value, str):
+                value = value.replace("\0", "\\0")      # strings end at a NUL in this format
             kind = (kinds.STRING if isinstance(value, str) else kinds.DOUBLE if isinstance(value, float)
                     else kinds.INT64 if value < 0 else kinds.UINT64)
             if (name, kind) not in self._attributes:
@@ -213,6 +215,8 @@ def _parameter(point: Point) -> tuple[str, int, Values]:
     """Name and value of the parameter for an item, and its further values: a payload as numbers of 64 bits."""
     name, _, number = point.name.rpartition(" ")
     values = dict(point.values)
+    if not point.plain:     # its fields may have any name
+        return point.name, 0, values
     payload = values.get("payload")
     if isinstance(payload, bytes) and list(values) == ["payload"]:
         values = {"bytes": len(payload), "payload": int.from_bytes(payload[:8], "little"),

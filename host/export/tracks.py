@@ -69,12 +69,13 @@ class NamedSpan(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An event that begins and ends no span that was seen."""
+    """An event that begins and ends no span that was seen. ``plain``: it is in no dictionary, see :func:`plain`."""
 
     time_ps: int
     name: str
     values: Values
     flow: Flow
+    plain: bool = False
 
 
 class Count(NamedTuple):
@@ -156,7 +157,8 @@ class Tracks:
                               f"{self._within('time_ps', 'time_ps')} order by time_ps"):
             values = {"payload": row["payload"]} if row["text"] is None else {}
             yield Point(row["time_ps"], row["text"] or row["name"] or f"event {row['event']}",
-                        {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow())
+                        {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow(),
+                        row["text"] is None)
 
     def _plain_items(self, node: int) -> Iterator[Point]:
         """Items without names: those of many nodes are fetched at a time, because a query takes milliseconds."""
@@ -172,7 +174,7 @@ class Tracks:
                     self._fetched[row["node"]].append(row)
             rows = self._fetched[node]
         for row in rows:
-            yield Point(row["time_ps"], *plain(row), NO_FLOW)
+            yield Point(row["time_ps"], *plain(row), NO_FLOW, True)
 
     def _plain_question(self, where: str) -> str:
         return (f"select * from numbered where {where} and {self._of('node')} and {self._within('time_ps', 'time_ps')} "
@@ -204,7 +206,7 @@ class Tracks:
             if kind is not None:
                 yield Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
             else:
-                yield Point(row["time_ps"], *plain({name: row.get(name) for name in _PLAIN}), _flow(row, ""))
+                yield Point(row["time_ps"], *plain({name: row.get(name) for name in _PLAIN}), _flow(row, ""), True)
 
     def counts(self, node: int) -> Iterator[Count]:
         """All values that the node counts, in order."""

@@ -14,7 +14,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decode import write_account
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
+from hypermon.host.decode.soundness import check_events
 from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
+from hypermon.host.errors import naming
 from hypermon.host.events import framed_file
 from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.drift_log import DRIFT
@@ -24,6 +27,7 @@ from hypermon.host.recording.segments import write_json
 from hypermon.host.recording.writer import RunWriter, new_directory
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, event_schema
+from hypermon.host.tables.parquet_file import ParquetFile, write_table
 from hypermon.host.tables.selection import Selection, selected_batches
 
 __all__ = ["trim"]
@@ -51,7 +55,7 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
     done = run.decode()
     info = replace(run.info, keep="events", drain="stream", ring_seconds=None, end=None, configuration={
         **run.info.configuration, "trimmed": _of(run, selection)})
-    with RunWriter(out, info, aside=True) as writer:
+    with naming(out), RunWriter(out, info, aside=True) as writer:
         account = _tables(run, done, writer.directory, info, selection)
         for name in (CLOCK, DRIFT, KEPT):
             if (run.path / name).is_file():
@@ -99,13 +103,14 @@ def _tables(run: Run, done: dict[str, Any], directory: Path, info: RunInfo, sele
     loss = loss.filter(pa.array(overlap, pa.bool_())).cast(LOSS_SCHEMA)
     if selection.nodes is not None:
         loss = loss.filter(pc.is_in(loss["node"], pa.array(list(selection.nodes), pa.int16())))
-    pq.write_table(loss, directory / "loss.parquet", compression="zstd")
+    write_table(loss, directory / "loss.parquet", compression="zstd")
     names = [*(f"events/{path.name}" for path in sorted((directory / "events").glob("*.parquet"))), "loss.parquet"]
     framed = framed_file(run)
     if framed is not None:
         names.append(FRAMED)
+        check_events(run, [framed], EVENT_SCHEMA)
         base = pq.read_schema(framed).remove_metadata()
-        with pq.ParquetWriter(directory / FRAMED, pa.schema(list(base)[:5]), compression="zstd") as writer:
+        with ParquetFile(directory / FRAMED, pa.schema(list(base)[:5]), compression="zstd") as writer:
             for batch in selected_batches([framed], replace(selection, columns=base.names[:5])):
                 writer.write_batch(batch)
     account = _account(run, done, counts, loss, selection)

@@ -1,5 +1,6 @@
 """Runs of several boards that were recorded separately, as one run; see ``host/decode/board_store.py``."""
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -41,7 +42,7 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
     with new_directory(out) as aside:
         names = [f"board-{number}" for number in range(len(runs))]
         for run, name in zip(runs, names, strict=True):
-            shutil.copytree(run.path, aside / name, ignore=shutil.ignore_patterns(".*"))
+            _copy(run.path, aside / name)
             if run.path in offsets or (run is runs[0] and offsets and run.clock.uncertainty_ns is None):
                 _set_clock(aside / name, runs[0], offsets.get(run.path, 0))
         info = run_info(aside, names)
@@ -55,6 +56,16 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
         if len(dictionaries) == 1:
             (aside / KEPT).write_bytes(dictionaries.pop())
     return Run(out)
+
+
+def _copy(run: Path, to: Path) -> None:
+    """Copies a RUN without its hidden files. Raises OSError: the first of those that occurred."""
+    try:
+        shutil.copytree(run, to, ignore=shutil.ignore_patterns(".*"))
+    except shutil.Error as error:
+        reason = str(error.args[0][0][-1])
+        number = re.match(r"\[Errno (\d+)\]", reason)
+        raise OSError(int(number[1]) if number else None, reason) from None
 
 
 def _duration(run: Run) -> int | None:
@@ -75,6 +86,9 @@ def _refuse(run: Run, first: Run, offsets: Mapping[Path, int]) -> None:
                                          f"hypermon trim {run.path} OUT makes a recording of what there is")
     if run is first and run.path in offsets:
         raise HypermonError(f"--offset {run.path}: the time of the first recording is the time of all")
+    if offsets.get(run.path, 0) % 1000:
+        raise HypermonError(f"--offset {run.path}: {offsets[run.path]:,} ps is no whole number of nanoseconds, as "
+                            "clocks need: round it")
     if run is first or run.path in offsets:
         return
     if run.info.configuration.get("follow"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hypermon.host.decode.ledger import Ledger, Rows
-from hypermon.host.recording.parts import Part, described
+from hypermon.host.recording.parts import Part, all_or_none, described
 from hypermon.host.recording.segments import storage, sync_directory, sync_file
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
@@ -102,12 +102,14 @@ class StatsKeep:
 
     def close(self, rows: Iterable[Rows], ledger: Ledger) -> None:
         """The accounting is written last: it describes tables that exist and are whole."""
+        new = self._directory / ".loss.parquet.new"
         with storage(self._directory):
             self._take(rows)
             self._losses.add(list(ledger.take_losses()))
-            self._losses.close()
-            sync_file(self._directory / ".loss.parquet.new")
-            os.replace(self._directory / ".loss.parquet.new", self._directory / "loss.parquet")
+            with all_or_none([new]):
+                self._losses.close()
+                sync_file(new)
+                os.replace(new, self._directory / "loss.parquet")
             self._close_events(ledger)
             self._check(ledger)
 

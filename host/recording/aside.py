@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypermon.host.errors import InputError
+from hypermon.host.errors import InputError, naming
 
 __all__ = ["aside"]
 
@@ -44,7 +44,8 @@ def aside(run: Path) -> Iterator[Path]:
         raise
     _LIVE.add(made)
     try:
-        yield made
+        with naming(run):
+            yield made
     finally:
         _LIVE.discard(made)
         shutil.rmtree(made, ignore_errors=True)

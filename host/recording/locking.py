@@ -1,4 +1,7 @@
-"""One writer of tables at a time: the lock of a run's directory, on POSIX systems and on Windows."""
+"""Locks of a RUN: one writer of tables at a time, on POSIX systems and on Windows, and whether its recorder is at work.
+
+The system releases a lock when its process ends, however it ends. No decision therefore depends on a clock.
+"""
 
 import os
 import sys
@@ -15,7 +18,7 @@ else:
     except ImportError:  # neither POSIX nor Windows
         fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK", "locked"]
+__all__ = ["LOCK", "held", "hold", "locked"]
 
 #: The locks of each thread.
 _HERE = threading.local()
@@ -97,3 +100,39 @@ def _holder(handle: int) -> str:
             if "FLOCK" in words[1:2] and len(words) > 5 and words[5].endswith(inode):
                 return f"process {words[4]}"
     return "another process"
+
+
+def hold(path: Path) -> int | None:
+    """Locks a file until the descriptor that this returns is closed, or the process ends.
+
+    Returns
+    -------
+    None where files cannot be locked in this way (Windows, some network file systems).
+    """
+    if sys.platform != "win32" and fcntl is not None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return descriptor
+        except OSError:
+            os.close(descriptor)
+    return None
+
+
+def held(path: Path) -> bool | None:
+    """Whether a process has the file locked by :func:`hold`; None if that cannot be told, or there is no such file."""
+    if sys.platform != "win32" and fcntl is not None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+    return None

@@ -10,17 +10,18 @@ needs them reads each file once as a whole, whatever its mark.
 """
 
 import os
+import shutil
 import stat
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import anything, integer, read_json, table
 
-__all__ = ["ACCOUNT", "NEXT", "PART", "PARTS", "Part", "checksum", "described", "fault", "faults", "put",
+__all__ = ["ACCOUNT", "NEXT", "PART", "PARTS", "Part", "all_or_none", "checksum", "described", "fault", "faults", "put",
            "replace_part"]
 
 #: The account file of a decode, its member with the tables, and its member with the table that is being replaced.
@@ -101,6 +102,20 @@ def put(new: Path, place: Path, aside: Path) -> None:
     if os.path.lexists(place):
         os.rename(place, aside / f"old-{place.name}")
     os.rename(new, place)
+
+
+@contextmanager
+def all_or_none(paths: Iterable[Path]) -> Iterator[None]:
+    """Removes these files and directories if an exception ends what puts them in place, and describes them."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        raise
 
 
 def replace_part(run: Path, new: Path, name: str) -> None:

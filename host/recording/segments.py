@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from hypermon.hdl.layout import NODES_MAX, Counter
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, system_reason
 from hypermon.host.text.json_file import integer, listed, maybe, read_json, sealed, table
 
 __all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "StorageError", "opened", "replace_file",
@@ -57,7 +57,7 @@ def storage(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = f"{directory}: {error.strerror or error}"
+        said = f"{directory}: {system_reason(error)}"
         if error.errno in _NO_ROOM:
             raise DiskFullError(f"the disk is full ({said})") from None
         raise StorageError(f"the disk cannot be written ({said})") from None
@@ -219,11 +219,11 @@ class SegmentWriter:
         self.sync()
         with storage(self._directory):
             number = self._segments[-1].number + 1
-            file = open(_path(self._directory, number), "xb", buffering=0)  # noqa: SIM115
-            self._file.close()
+            file, old = open(_path(self._directory, number), "xb", buffering=0), self._file  # noqa: SIM115
             self._whole = self.contents()
             self._file, self._size, self._sum = file, 0, 1
             self._segments.append(_Segment(number, now_ps, account))
+            old.close()     # may report an error of the disk; the new segment is in use then, and can be ended
             sync_directory(self._directory)
             self._remove_old(now_ps)
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.directory import refuse_name
 from hypermon.host.recording.info import RunInfo, utc_now
+from hypermon.host.recording.locking import hold
 from hypermon.host.recording.parts import checksum, described
 from hypermon.host.recording.segments import (
     SEGMENT_BYTES,
@@ -27,9 +29,10 @@ from hypermon.host.recording.segments import (
 )
 from hypermon.host.tables.parquet import GROUP_SCHEMA, TableWriter
 
-__all__ = ["RunWriter", "new_directory", "refuse_existing"]
+__all__ = ["RESERVE", "RunWriter", "new_directory", "refuse_existing"]
 
-_RESERVE, _RESERVED = ".reserve", 1 << 16
+#: A file that exists while a RUN is recorded, and is locked by its recorder, and its bytes.
+RESERVE, _RESERVED = ".reserve", 1 << 16
 
 
 def refuse_existing(path: Path) -> None:
@@ -86,6 +89,7 @@ class RunWriter:
         self.directory = path.with_name(f".{path.name}.{os.getpid()}.new") if aside else path
         self._groups: TableWriter | None = None
         self._closed = False
+        self._held: int | None = None
         stream: SegmentWriter | None = None
         self._make()
         ring = None if info.ring_seconds is None else round(info.ring_seconds * 1e12)
@@ -93,7 +97,8 @@ class RunWriter:
             with storage(self.directory):
                 write_json(self.directory / "recording.json", asdict(info))
                 # Space for the final write of a recording that has filled the disk.
-                (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
+                (self.directory / RESERVE).write_bytes(bytes(_RESERVED))
+                self._held = hold(self.directory / RESERVE)
                 self._stream = stream = SegmentWriter(self.directory, segment_bytes, ring)
                 if info.drain == "registers":
                     self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
@@ -101,6 +106,7 @@ class RunWriter:
         except BaseException:
             if stream is not None:
                 stream.close()
+            self._let_go()
             shutil.rmtree(self.directory, ignore_errors=True)
             raise
 
@@ -120,11 +126,20 @@ class RunWriter:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
+        self._let_go()
         if self._closed:
             return
-        self._stream.close()
+        with suppress(OSError):     # it would hide why the recording failed
+            self._stream.close()
         if self._aside or (kind is not None and not self.begun):
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _let_go(self) -> None:
+        """Says that nobody records any more: the RUN has its end, or never will."""
+        if self._held is not None:
+            with suppress(OSError):     # nothing was written through it
+                os.close(self._held)
+            self._held = None
 
     def append(self, data: bytes | memoryview) -> None:
         """Appends bytes of the stream. They are with the operating system when this returns. Raises StorageError."""
@@ -163,17 +178,14 @@ class RunWriter:
         StorageError
             if not even that could be written.
         """
-        for step in (self._free_reserve, self.sync, self._stream.close, self._close_groups):
+        for step in (self._free_reserve, self.sync, self._stream.close, self._close_groups,
+                     partial(self._describe, end)):
             try:
                 with storage(self.directory):
                     step()
             except StorageError as error:
                 if end.get("all_written", True):
                     end |= {"how": f"{end.get('how')}, but {error}", "proper": False, "all_written": False}
-        if self._groups is not None and end.get("all_written", True):
-            end["groups"] = described(self.directory / "groups.parquet")
-        if (self.directory / CLOCK).is_file():
-            end["clock"] = checksum(self.directory / CLOCK)
         self.info.end = {**end, "ended": utc_now(), "stream": self._stream.contents()}
         self._write_info()
         if self._aside:
@@ -184,6 +196,13 @@ class RunWriter:
             self.directory = self.path
         self._closed = True
         return self.info.end
+
+    def _describe(self, end: dict[str, Any]) -> None:
+        """Adds what the files beside the stream contain."""
+        if self._groups is not None and end.get("all_written", True):
+            end["groups"] = described(self.directory / "groups.parquet")
+        if (self.directory / CLOCK).is_file():
+            end["clock"] = checksum(self.directory / CLOCK)
 
     def _write_info(self) -> None:
         """Raises StorageError; a second attempt is then made to record the failure, in case the disk has recovered."""
@@ -198,7 +217,7 @@ class RunWriter:
             raise
 
     def _free_reserve(self) -> None:
-        (self.directory / _RESERVE).unlink(missing_ok=True)
+        (self.directory / RESERVE).unlink(missing_ok=True)
 
     def _close_groups(self) -> None:
         if self._groups is not None:

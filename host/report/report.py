@@ -103,6 +103,7 @@ class _Page:
 
     def __init__(self, run: Run):
         self.draw, self.run = Figures(), run
+        run.check_rows()
         self.survey, self.figured = distributions_of(run), run.stats()
         self._begins = self.figured["begins_ps"]
         self.lost = [[LossSpan(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]

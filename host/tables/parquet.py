@@ -3,7 +3,9 @@
 import os
 import shutil
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from hypermon.host.blocks.frames import Events
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.errors import InputError
 from hypermon.host.tables.encoding import encoded
+from hypermon.host.tables.parquet_file import ParquetFile
 from hypermon.host.tables.row_groups import RowGroupFile
 from hypermon.host.tables.selection import Selection, selected_batches
 
@@ -98,7 +101,7 @@ class TableWriter:
 
     def __init__(self, path: Path, schema: pa.Schema):
         self._schema = schema
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = ParquetFile(path, schema, compression="zstd")
         self._rows: list[tuple[int, ...]] = []
 
     def add(self, rows: list[tuple[int, ...]]) -> None:
@@ -154,8 +157,7 @@ class EventWriter:
         finally:
             if self._pool is not None:
                 self._pool.shutdown(cancel_futures=True)
-            if self._writer is not None:
-                self._writer.file.close()
+            self._give_up()
 
     def add(self, events: Events | pa.Table) -> None:
         """Events of single nibbles, or a table of the schema."""
@@ -181,7 +183,8 @@ class EventWriter:
     def _write(self, group: memoryview) -> None:
         if self._writer is None:
             self._writer = RowGroupFile(open(self._directory / _UNFINISHED, "wb"))  # noqa: SIM115
-        self._writer.add(group)
+        with self._or_give_up():
+            self._writer.add(group)
         if self._writer.groups * self._group >= _GROUPS_PER_FILE * _GROUP and self._writer.size >= self._least:
             self._finish()
 
@@ -195,10 +198,27 @@ class EventWriter:
     def _finish(self) -> None:
         """The file appears when it is whole."""
         if self._writer is not None:
-            self._writer.close()
+            with self._or_give_up():
+                self._writer.close()
+                os.replace(self._directory / _UNFINISHED, self._directory / _FILE.format(self._files))
             self._writer = None
-            os.replace(self._directory / _UNFINISHED, self._directory / _FILE.format(self._files))
             self._files += 1
+
+    @contextmanager
+    def _or_give_up(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Removes the file that is not whole, if there is one."""
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.file.close()
+            self._writer = None
+            (self._directory / _UNFINISHED).unlink(missing_ok=True)
 
     def first_file(self) -> None:
         """Writes a file without events: the schema exists from the start, whatever happens."""

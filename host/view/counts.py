@@ -24,6 +24,7 @@ from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
 from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import Part
+from hypermon.host.tables.parquet_file import ParquetFile
 
 __all__ = ["COUNTS", "Counts", "Group", "Stretch"]
 
@@ -270,7 +271,7 @@ class Counts:
     def save(self, run: Path, parts: Mapping[str, Part]) -> None:
         """Writes the counts into the RUN, atomically. If the medium is read-only, they are made again the next time."""
         with suppress(OSError, InputError), locked(run), aside(run) as new:
-            with pq.ParquetWriter(new / COUNTS, _SCHEMA, compression="zstd",
+            with ParquetFile(new / COUNTS, _SCHEMA, compression="zstd",
                                   column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
                                   use_dictionary=["part", "bin_ps", "node", "items"]) as writer:
                 for number, group in enumerate(self.groups):

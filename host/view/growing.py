@@ -21,7 +21,8 @@ from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.follow import Loss, Note, Part, follow
 from hypermon.host.recording.info import RunInfo
-from hypermon.host.recording.segments import segments
+from hypermon.host.recording.locking import held
+from hypermon.host.recording.writer import RESERVE
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 from hypermon.host.text.printable import printable
@@ -35,23 +36,46 @@ __all__ = ["GrowingPictures", "grows"]
 _ADD_S = 0.2
 #: Rows of a group of items, and rows that are added at once.
 _GROUP, _ADD = 1 << 20, 1 << 19
-#: Seconds without a byte after which a recorder is gone: a board sends a census every second at least.
-_GONE_S = 30.0
+#: Seconds in which a recording grows (a board sends a census every second at least), and without a byte after which its
+#: recorder is gone.
+_LOOK_S, _GONE_S = 2.5, 30.0
 
 _Ints = npt.NDArray[np.int64]
 _Nodes = npt.NDArray[np.int16]
 
 
 def grows(run: Run) -> bool:
-    """Whether a RUN has no end yet, and has received data lately. Of several boards, and without blocks: no."""
-    return run.info.end is None and not run.info.boards and run.info.keep == "raw" and _silent_s(run) < _GONE_S
+    """Whether a RUN is being recorded. Of several boards, and without blocks: no.
+
+    Where the system cannot tell whether the recorder is at work, the stream is watched for up to :data:`_LOOK_S`.
+    """
+    if run.info.end is not None or run.info.boards or run.info.keep != "raw":
+        return False
+    pulse, until = _Pulse(run), time.monotonic() + _LOOK_S
+    while (works := held(run.path / RESERVE)) is None and time.monotonic() < until:
+        if pulse.grew():
+            return True
+        time.sleep(0.05)
+    return bool(works)
 
 
-def _silent_s(run: Run) -> float:
-    """Seconds since the RUN has received anything."""
-    files = [run.path / "recording.json", *segments(run.path)[0]]
-    times = [path.stat().st_mtime for path in files if path.exists()]
-    return time.time() - max(times, default=0.0)
+class _Pulse:
+    """Watches a RUN grow. Times are those of this process: the clocks of a file system and of this computer differ."""
+
+    def __init__(self, run: Run):
+        self._run, self._size, self._at = run, run.stream_size, time.monotonic()
+
+    def grew(self) -> bool:
+        """Whether there is more than at the last look."""
+        before, self._size = self._size, self._run.stream_size
+        return self._size != before
+
+    def alive(self) -> bool:
+        """Whether the recorder is at work, or, if the system cannot tell, has written anything lately."""
+        works = held(self._run.path / RESERVE)
+        if works is None and self.grew():
+            self._at = time.monotonic()
+        return time.monotonic() - self._at < _GONE_S if works is None else works
 
 
 class _Tables(Tables):
@@ -164,14 +188,14 @@ class GrowingPictures(Pictures):
 
     def _said(self) -> str:
         end = RunInfo.load(self.run.path / "recording.json").end
-        return str(end.get("how", "")) if end is not None else f"nothing has arrived for {_GONE_S:.0f} s"
+        return str(end.get("how", "")) if end is not None else "its recorder is gone, and has not completed it"
 
     def _follow(self) -> None:
         """Adds what arrives, until the recording ends."""
         waiting: list[pa.Table] = []
         losses: list[Loss] = []
         due = 0.0
-        for part in follow(self.run.path, lambda: _silent_s(self.run) < _GONE_S, stop=self._over.is_set):
+        for part in follow(self.run.path, _Pulse(self.run).alive, stop=self._over.is_set):
             self._sort(part, waiting, losses)
             rows = sum(map(len, waiting))
             if time.monotonic() >= due or rows >= _ADD:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
 from hypermon.host.export.otf2_archive import CLOCK_LATE_PS
 from hypermon.host.run import Run
 
@@ -105,6 +107,16 @@ def test_dictionary(told, tmp_path: Path) -> None:
     for location in {record[1] for record in found}:
         times = [record[2] for record in found if record[1] == location]
         assert times == sorted(times)
+
+
+def test_text_with_nul_characters(told, tmp_path: Path) -> None:
+    """Its readers end a string at a NUL."""
+    run = told([(1000, 0, 1, b"\0on\0", False)])
+    book = tmp_path / "words.toml"
+    book.write_text('[said]\nid = 1\nfields = { word = "string" }\n')
+    keep_dictionary(run, book)
+    name_files(run.path, [FRAMED], load_dictionary(book))
+    assert "\\0on\\0" in str(exported(run, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("limit", [1500, 3000])

@@ -149,3 +149,33 @@ def test_whole_tables_are_exported(made, tmp_path, run_cli, kind):
                     "never compared with UTC")
         assert status == 0 or any(words in err[-1] for words in expected), (form, err)
         assert out.exists() == (status == 0)
+
+
+#: Values that overflow, besides those of CASES.
+WILD = [
+    *((kind, name, f"time {value}", changed("time_ps", lambda _, value=value: value))
+      for kind, name in (("classic", "events/part-00000.parquet"), ("items", "events/part-00000.parquet"),
+                         ("framed", "framed.parquet")) for value in (-1 << 63, (1 << 63) - 1)),
+    *(("classic", "loss.parquet", f"{column} {value}", changed(column, lambda _, value=value: value))
+      for column in ("lost", "from_ps", "to_ps") for value in (-1 << 63, (1 << 63) - 1)),
+]
+READERS = ["stats RUN", "report RUN -o OUT", *(f"analyse RUN {what} -o OUT" for what in (
+    "rate", "loss", "merging", "noise", "latency")), "trim RUN OUT --nodes 0-1", "trim RUN OUT --from 0.001",
+    "merge RUN RUN -o OUT", "tail RUN --no-wait", "check RUN", "decode RUN", "export RUN --to csv OUT"]
+
+
+@pytest.mark.parametrize(("kind", "name", "what", "damage"), CASES + WILD,
+                         ids=[f"{a}-{b}-{c}" for a, b, c, _ in CASES + WILD])
+def test_no_reader_ends_with_a_traceback(made, tmp_path, run_cli, kind, name, what, damage):
+    """Each takes such a table as it is, or refuses it in one line."""
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(made(kind), run)
+    assert run_cli("query", run)[0] == 0
+    damage_table(run, name, damage)
+    for reader in READERS:
+        status, _, err = run_cli(*(str({"RUN": run, "OUT": out}.get(word, word)) for word in reader.split()))
+        assert status in (0, 1, 2), reader
+        assert status != 2 or len([line for line in err if line.startswith(("hypermon: ", "hypermon "))]) == 1, err
+        if out.is_dir():
+            shutil.rmtree(out)
+        out.unlink(missing_ok=True)

@@ -264,6 +264,8 @@ def test_merged_by_a_known_offset(apart, tmp_path):
     ({"configuration": {"follow": True}}, [], "is that of another board, by wire"),
     ({}, ["--offset", "nix=3"], "expected RUN=MS"),
     ({}, ["--offset", "{1}=x"], "expected RUN=MS"),
+    ({}, ["--offset", "{1}=0.0000011"], "1,100 ps is no whole number of nanoseconds"),
+    ({}, ["--offset", "{1}=-1e-9"], "-1 ps is no whole number of nanoseconds"),
     ({}, ["--offset", "{0}=3"], "the time of the first recording is the time of all"),
     ({"end": False}, [], "it has no end"),
 ])

@@ -1,14 +1,19 @@
 """The time line of a recording that goes on: a real recorder writes, a real browser follows."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from hypermon.host.run import open_run
+from hypermon.host.recording.writer import RESERVE
+from hypermon.host.run import Run, open_run
+from hypermon.host.view import growing
+from hypermon.host.view.growing import grows
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import BOOK
@@ -108,3 +113,74 @@ def test_the_page_follows_and_says_the_end(recording, tmp_path):
             page.keyboard.press("w")
         until(page, lambda _, data: int(data["states"] or 0) > 0, "no states")
         assert not page.is_visible("#now")
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from hypermon.hdl.layout import LATENCY
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.writer import RunWriter
+with RunWriter(Path(sys.argv[1]), RunInfo("fake:", 4, 20_000_000, "800", LATENCY, 0)) as writer:
+    while True:
+        writer.append(b"more")
+        print("more", flush=True)
+        time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """``writer(pause)``: a process that writes a RUN, and has begun."""
+    processes = []
+
+    def make(pause=0.1):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "run", str(pause)],
+                                   stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout.readline() == "more\n"
+        return process
+
+    yield make
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def dated(run, hours):
+    """The files are this much older than this computer's clock says, as on a computer with another clock."""
+    for path in run.iterdir():
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_no_clock_decides_whether_a_run_grows(tmp_path, writer, hours):
+    process, run = writer(1000), tmp_path / "run"
+    dated(run, hours)
+    assert grows(Run(run))
+    process.kill()
+    process.wait()
+    dated(run, hours)
+    assert not grows(Run(run))
+
+
+def test_without_locks_the_stream_is_watched(tmp_path, writer, monkeypatch):
+    """As on a network file system without locks, and on Windows."""
+    monkeypatch.setattr(growing, "held", lambda path: None)
+    process, run = writer(), tmp_path / "run"
+    dated(run, 1)
+    assert grows(Run(run))
+    process.kill()
+    process.wait()
+    dated(run, -1)
+    assert not grows(Run(run))
+    monkeypatch.setattr(growing, "_GONE_S", 1.0)
+    pulse = growing._Pulse(Run(run))
+    assert pulse.alive()
+    time.sleep(1.1)
+    assert not pulse.alive()
+
+
+def test_a_run_that_ended_does_not_grow(losing_run):
+    assert not grows(losing_run)
+    assert not (losing_run.path / RESERVE).exists()
