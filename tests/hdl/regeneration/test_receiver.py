@@ -15,7 +15,7 @@ from .test_transmitter import Nodes
 #: Clocks of a frame, and of a superframe.
 FRAME, SUPERFRAME = 128, 128 * 256
 #: Clocks in which the line is found.
-SEARCH = 40 * FRAME
+SEARCH = 100 * FRAME
 
 
 class Bench:
