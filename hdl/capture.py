@@ -139,6 +139,7 @@ class Capture(wiring.Component):
         if g.links:
             straps = (getattr(registers.intake, name) for name in ("rising", "falling", "after", "words", "events"))
             m.d.comb += [ports.line.eq(self.line), ports.now.eq(time.now), ports.clear.eq(registers.clear),
+                         ports.enable.eq(time.merge.enable & time.running),
                          self.straps.eq(Cat(nodes[:g.linked_nodes] for nodes in straps))]
         for k in range(g.links):
             wiring.connect(m, getattr(ports, f"account{k}"), getattr(accounts, f"link{k}"))

@@ -180,7 +180,8 @@ class Accounts(wiring.Component):
             links.now.eq(self.now), links.window.eq(settings.window), links.enable.eq(settings.enable & self.running),
             links.live.eq(time.live[:self.geometry.linked_nodes]), links.row.eq(census.row),
             census.refused.eq(links.refused), census.lost.eq(links.lost),
-            census.unsure.eq(links.unsure), census.absent.eq(links.absent), settings.links.eq(links.locked),
+            census.unsure.eq(links.unsure), census.absent.eq(links.absent),
+            census.restarted.eq(links.restarted), settings.links.eq(links.locked),
         ]
         return links.open
 

@@ -58,7 +58,8 @@ class Census(wiring.Component):
     source : CENSUS blocks.
     follows, strayed : for the head: time follows another board's; has not always been able to.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
-    row, refused, lost, unsure, absent : only on a board with links, see :class:`~.link_accounts.LinkAccounts`.
+    row, refused, lost, unsure, absent, restarted : only on a board with links, see
+        :class:`~.link_accounts.LinkAccounts`.
     owed : the census of a stop is still to come.
     busy : a census is about to be requested, or the counters are being copied, or soon will be.
     horizon : windows until the next census is due at the latest, 32 bits; all ones if it has been requested.
@@ -76,7 +77,8 @@ class Census(wiring.Component):
             "follows": In(1), "strayed": In(1), "trigger": In(3), "discarded": In(COUNTER_BITS),
             "source": Out(block_source(geometry.beat_bytes)), "owed": Out(1), "busy": Out(1), "horizon": Out(32),
             **({"row": Out(range(geometry.linked_nodes)), "refused": In(COUNTER_BITS), "lost": In(COUNTER_BITS),
-                "unsure": In(geometry.links), "absent": In(geometry.links)} if geometry.links else {}),
+                "unsure": In(geometry.links), "absent": In(geometry.links),
+                "restarted": In(geometry.links)} if geometry.links else {}),
         })
 
     def elaborate(self, platform):
@@ -195,7 +197,7 @@ class Census(wiring.Component):
         if not self.geometry.links:
             return [Const(0, 25)]
         rest = Const(0, 4 - self.geometry.links)
-        return [Const(1, 1), self.unsure, rest, self.absent, rest, Const(0, 16)]
+        return [Const(1, 1), self.unsure, rest, self.absent, rest, self.restarted, rest, Const(0, 12)]
 
     def _pairs(self, m, head, begin) -> Signal:
         """Beats of 16 bytes: reads follow the copy as it is made, one word per clock, two words per beat."""

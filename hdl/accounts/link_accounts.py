@@ -12,7 +12,6 @@ from ..layout import (
     LINK_FRAME_CLOCKS,
     LINK_NODES,
     LINK_REPLAY_CLOCKS,
-    LINK_SUPERFRAME,
     LOSS_RECORD,
     Cause,
     Geometry,
@@ -30,8 +29,9 @@ _LATE = LINK_REPLAY_CLOCKS + 2 * LINK_FRAME_CLOCKS
 #: Clocks after a disable until every count that is then reported includes all items of the run: the frames of one count
 #: beside that.
 _SETTLES = 2 * LINK_REPLAY_CLOCKS
-#: Clocks after which a link that has not reported all its counts is given up: sixteen times as many as it needs.
-_PATIENCE = 16 * LINK_SUPERFRAME * LINK_FRAME_CLOCKS
+#: Clocks after which a link that has not reported all its counts is given up: fourteen times as many as it needs, and
+#: a power of two.
+_PATIENCE = 16 * 256 * LINK_FRAME_CLOCKS
 #: Clocks in which losses that have been reported are taken.
 _TAIL = 63
 _RECORD = data.StructLayout({"lost": COUNTER_BITS, "first": 64, "last": 64})
@@ -44,7 +44,7 @@ class LinkAccounts(wiring.Component):
     loss is dropped. A loss counts if its node is captured and capture is enabled when it is reported, or was until the
     counts of the links had *settled*: after a disable, each link that was seen since the reset has to tell all its
     counts once more. Then the totals include everything that was lost in the run. A link that does not do so within
-    sixteen superframes (5.2 ms at 100 MHz) is *unsure*; so is one whose regeneration board began anew,
+    5.2 ms (at 100 MHz) is *unsure*; so is one whose regeneration board began anew,
     or of which some count had not been reported when capture was enabled.
 
     A reset of the domain forgets everything.
@@ -61,8 +61,9 @@ class LinkAccounts(wiring.Component):
     live, enable : nodes that are captured; capture is enabled.
     source : LOSS blocks.
     open : a record has not left yet, or the counts have not settled after a disable.
-    locked, unsure, absent : one bit per link: frames come; more may be lost than is counted; no frame has come since
-        the reset. The last two only if some of its nodes are captured.
+    locked, unsure, absent, restarted : one bit per link: frames come; more may be lost than is counted; no frame has
+        come since the reset; its regeneration board was restarted or exchanged since the reset. The last three only if
+        some of its nodes are captured.
     row, refused, lost : a node, and combinational its totals.
     """
 
@@ -73,7 +74,8 @@ class LinkAccounts(wiring.Component):
             **{f"account{k}": In(link_account()) for k in range(links)},
             "now": In(64), "window": In(2), "live": In(nodes), "enable": In(1),
             "source": Out(block_source()), "open": Out(1), "locked": Out(links), "unsure": Out(links),
-            "absent": Out(links), "row": In(range(nodes)), "refused": Out(COUNTER_BITS), "lost": Out(COUNTER_BITS),
+            "absent": Out(links), "restarted": Out(links),
+            "row": In(range(nodes)), "refused": Out(COUNTER_BITS), "lost": Out(COUNTER_BITS),
         })
 
     def elaborate(self, platform):
@@ -192,8 +194,9 @@ class LinkAccounts(wiring.Component):
         m.d.sync += ran.eq(ran | self.enable)
         for k, link in enumerate(links):
             left = Signal(_COUNTS, init=-1, name=f"left{k}")
-            seen, anew = Signal(name=f"seen{k}"), Signal(name=f"anew{k}")
-            m.d.sync += [seen.eq(seen | link.locked), anew.eq(anew | link.fell | (self.enable & ~link.based))]
+            seen, anew, begun = (Signal(name=f"{name}{k}") for name in ("seen", "anew", "begun"))
+            m.d.sync += [seen.eq(seen | link.locked), anew.eq(anew | link.anew | (self.enable & ~link.based)),
+                         begun.eq(begun | link.anew)]
             with m.If(self.enable):
                 m.d.sync += left.eq(-1)
             with m.Elif(link.judged & (since >= _SETTLES)):
@@ -202,6 +205,7 @@ class LinkAccounts(wiring.Component):
             m.d.comb += [
                 lasting[k].eq(ran & ~self.enable & seen & left.any()), self.locked[k].eq(link.locked),
                 self.absent[k].eq(~seen & wanted),
+                self.restarted[k].eq(begun & wanted),
                 self.unsure[k].eq(((anew & seen) | (lasting[k] & since[-1])) & wanted),
             ]
         # The loss of the last count follows it, and may wait for those of other links.

@@ -7,8 +7,8 @@ from .record import Field, Record
 from .register_map import COUNTERS, COUNTERS_STRIDE, Counter
 
 __all__ = [
-    "CENSUS_ABSENT_SHIFT", "CENSUS_BOARD", "CENSUS_LINK", "CENSUS_NODE", "CENSUS_SHARE", "CENSUS_TIMES",
-    "CENSUS_UNSURE_SHIFT", "CensusFlag", "LOSS_RECORD",
+    "CENSUS_ABSENT_SHIFT", "CENSUS_BOARD", "CENSUS_LINK", "CENSUS_NODE", "CENSUS_RESTARTED_SHIFT", "CENSUS_SHARE",
+    "CENSUS_TIMES", "CENSUS_UNSURE_SHIFT", "CensusFlag", "LOSS_RECORD",
 ]
 
 LOSS_RECORD = Record("loss record", "One outage of one node, in a LOSS block.", (
@@ -59,7 +59,8 @@ CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
                        "that board's wave failed, bit 4 waiting for a start trigger, bit 5 it was found, bit 6 a stop "
                        "was found, bit 7 rows of links follow those of the nodes, bits 11..8: more may be lost on "
                        "link 0 to 3 than is counted, bits 15..12: no frame of link 0 to 3 has arrived since the "
-                       "reset"),
+                       "reset, bits 19..16: the regeneration board of link 0 to 3 was restarted or exchanged since "
+                       "the reset"),
     Field("status", 32, "STATUS"),
     Field("discarded", 64,
           "items that the start trigger, the stop trigger and the event mask have discarded; they do not count "
@@ -76,6 +77,8 @@ assert CENSUS_NODE.bytes == COUNTERS_STRIDE
 CENSUS_UNSURE_SHIFT = 8
 #: ... and no frame of it has arrived since the reset.
 CENSUS_ABSENT_SHIFT = 12
+#: ... and its regeneration board was restarted or exchanged since the reset.
+CENSUS_RESTARTED_SHIFT = 16
 
 CENSUS_LINK = Record("census, link", "One per node of a link, in order, after those of all nodes.", (
     Field("refused", 64, "items that the gate of the regeneration board refused"),

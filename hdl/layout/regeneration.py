@@ -1,9 +1,9 @@
 """The link of a regeneration board: frames of 256 bits that carry the strobes of eight nodes to the board."""
 
 __all__ = [
-    "LINK_ADVANCE", "LINK_BYTES", "LINK_CRC", "LINK_CRC_BITS", "LINK_CRC_INIT", "LINK_EVENT", "LINK_FRAME_CLOCKS",
-    "LINK_LAG_BITS", "LINK_LATENCY", "LINK_MOMENTS", "LINK_MORE", "LINK_NODES", "LINK_REPLAY_CLOCKS",
-    "LINK_SCRAMBLER", "LINK_SUPERFRAME", "LINK_SYNC", "LinkSide",
+    "LINK_ADVANCE", "LINK_AGE", "LINK_BYTES", "LINK_CRC", "LINK_CRC_BITS", "LINK_CRC_INIT", "LINK_EVENT",
+    "LINK_FRAME_CLOCKS", "LINK_LAG_BITS", "LINK_LATENCY", "LINK_MOMENTS", "LINK_MORE", "LINK_NODES",
+    "LINK_REPLAY_CLOCKS", "LINK_SCRAMBLER", "LINK_SILENT", "LINK_SUPERFRAME", "LINK_SYNC", "LinkSide",
 ]
 
 import enum
@@ -33,8 +33,15 @@ LINK_CRC_BITS = 16
 LINK_CRC_INIT = 0xFFFF
 #: State of the scrambler x^7+x^6+1 before the first bit after the sync.
 LINK_SCRAMBLER = 0x7F
-#: Frames after which the side channel repeats: 16 for each count, sent and refused items of eight nodes.
-LINK_SUPERFRAME = 256
+#: Frames after which the side channel repeats: 16 for each of 18 counts: refused and sent items of eight nodes, the
+#: age, and one that is 0. A multiple of 32: the clock numbers of moments wrap with it.
+LINK_SUPERFRAME = 288
+#: Number of the count with the transmitter's age: superframes that it began before this one. The first frame of this
+#: count is marked.
+LINK_AGE = 16
+#: Frames that a transmitter does not send after its start, so that the receiver loses its lock between two lives of a
+#: transmitter, however short the time between them is.
+LINK_SILENT = 8
 #: Moments that the transmitter's FIFO holds.
 LINK_MOMENTS = 64
 #: Clocks from a strobe to its replay, but for the constant delay of the line and the stages.
@@ -50,6 +57,6 @@ class LinkSide(enum.IntEnum):
 
     #: Items were refused since the last frame.
     REFUSED = 0
-    #: First frame of a superframe.
+    #: First frame of the age.
     MARK = 1
     COUNT = 2

@@ -3,5 +3,5 @@
 ``docs/regeneration.md`` describes the link.
 
 Flow: link_code, link_fronts, item_silence, moment_gate, byte_coder, link_counts, frame_serializer, transmitter,
-    line_aligner, frame_checker, moment_parser, replay, link_losses, receiver, links, ports, wired_boards
+    line_aligner, frame_checker, moment_parser, replay, link_life, link_losses, receiver, links, ports, wired_boards
 """

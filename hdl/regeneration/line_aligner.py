@@ -10,8 +10,15 @@ __all__ = ["LineAligner"]
 
 #: Frames in a row that do not pass their check, after which the line is searched again.
 _MISSES = 4
-#: Clocks without a lock after which the other samples are tried: sixteen frames.
-_PATIENCE = 16 * LINK_FRAME_CLOCKS
+#: Bits from a place that was tried in vain to the first one at which the search continues, one frame later.
+_RESUMES = 4
+#: Frames in which the frames of a line are found, whatever they contain. Each place that is tried in vain takes one
+#: frame and is at least so much later in its frame than the one before; none is in the eight bits before the next
+#: frame's sync. The places of one frame take another one; then come two good frames, and the rest of one.
+_FOUND = 2 * LINK_FRAME_CLOCKS // _RESUMES + 4
+#: Frames without a lock after which the other samples are tried.
+_PATIENCE = 72
+assert _FOUND < _PATIENCE
 
 
 class LineAligner(wiring.Component):
@@ -20,9 +27,13 @@ class LineAligner(wiring.Component):
     The transmitter has this clock, so that the bits never drift: it is enough to choose which sample of each bit
     counts,
     and which bit begins a frame. A place that looks like a sync is tried for a frame. The line is locked when two
-    frames in a row have passed their check; it is searched again when four in a row have not. The other samples are
-    tried
-    after sixteen frames without a lock.
+    frames in a row have passed their check; it is searched again when four in a row have not. A search continues four
+    bits after the place that was no frame, so it comes to the frames after at most 61 places. The other samples are
+    tried after 72 frames without a lock.
+
+    Parameters
+    ----------
+    patience : number of these frames; another one only in benches.
 
     Members
     -------
@@ -34,7 +45,8 @@ class LineAligner(wiring.Component):
     locked : from the verdict on the second good frame on, until the last bad one.
     """
 
-    def __init__(self):
+    def __init__(self, patience: int = _PATIENCE):
+        self.patience = patience
         super().__init__({
             "samples": In(4), "good": In(1), "bad": In(1),
             "collecting": Out(1), "bits": Out(2), "count": Out(range(LINK_FRAME_CLOCKS)),
@@ -47,7 +59,8 @@ class LineAligner(wiring.Component):
         window = Signal(11)      # the first bit lowest
         matches = Signal(2)
         misses = Signal(range(_MISSES))
-        left = Signal(range(_PATIENCE), init=_PATIENCE - 1)
+        patience = self.patience * LINK_FRAME_CLOCKS
+        left = Signal(range(patience), init=patience - 1)
         fresh = Mux(late, Cat(self.samples[1], self.samples[3]), Cat(self.samples[0], self.samples[2]))
         m.d.sync += window.eq(Cat(window[2:], fresh))
         m.d.comb += [
@@ -69,5 +82,5 @@ class LineAligner(wiring.Component):
         with m.If(self.locked):
             m.d.sync += left.eq(left.init)
         with m.Elif((left == 0) & ~self.good):
-            m.d.sync += [late.eq(~late), self.collecting.eq(0), self.trusted.eq(0)]
+            m.d.sync += [left.eq(left.init), late.eq(~late), self.collecting.eq(0), self.trusted.eq(0)]
         return m

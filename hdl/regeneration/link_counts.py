@@ -6,26 +6,28 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import LINK_NODES, LINK_SUPERFRAME, LinkSide
+from ..layout import LINK_AGE, LINK_NODES, LINK_SUPERFRAME, LinkSide
 from ..lib.bit_sliced import column, counted, planes
 from ..lib.ram import Ram
 
-__all__ = ["COUNT_BITS", "LinkCounts"]
+__all__ = ["COUNT_BITS", "FRAME_BITS", "LinkCounts"]
 
 #: Bits of a count.
 COUNT_BITS = 32
 #: Refusals of a node in the 16 clocks until they are added up: one per clock at most.
 _RECENT_BITS = 5
-_FRAMES_BITS = (LINK_SUPERFRAME - 1).bit_length()
+#: Bits of the number of a frame.
+FRAME_BITS = (LINK_SUPERFRAME - 1).bit_length()
 
 
 class LinkCounts(wiring.Component):
     """Counts in one memory, with one addition at a time.
 
     Refusals of each node are added every 16 clocks, in even ones; an item that was sent in phase 3 of its slot. Counts
-    start at 0 and wrap. Frame ``16 * c`` of a superframe begins count c: refused items of node c, or sent ones of node
-    c - 8. It is what was counted until the first clock of that frame, so all items of earlier frames are in it, and
-    none of its own. Its two lowest bits are in that frame, the others in the 15 frames after it.
+    start at 0 and wrap. Frame ``16 * c`` of a superframe begins count c: refused items of node c, sent ones of node
+    c - 8, or superframes before this one (``LINK_AGE``). It is what was counted until the first clock of that frame, so
+    all items of earlier frames are in it, and none of its own. Its two lowest bits are in that frame, the others in
+    the 15 frames after it.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class LinkCounts(wiring.Component):
 
     Members
     -------
-    now : number of the clock, and with its bits from 7 on that of the frame.
+    now : number of the clock, and with its bits from 7 on that of the frame, which is less than ``LINK_SUPERFRAME``.
     refused : one bit per node.
     sent, node : in phase 3 of a slot, see :class:`~.byte_coder.ByteCoder`.
     side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see
@@ -43,7 +45,7 @@ class LinkCounts(wiring.Component):
     def __init__(self, ram: str = "portable"):
         self.ram = ram
         super().__init__({
-            "now": In(7 + _FRAMES_BITS), "refused": In(LINK_NODES), "sent": In(1), "node": In(range(LINK_NODES)),
+            "now": In(7 + FRAME_BITS), "refused": In(LINK_NODES), "sent": In(1), "node": In(range(LINK_NODES)),
             "side": Out(4),
         })
 
@@ -51,7 +53,7 @@ class LinkCounts(wiring.Component):
         m = Module()
         phase, slot, frame = self.now[:2], self.now[2:7], self.now[7:]
         registered = self.ram != "ice40"
-        m.submodules.ram = ram = Ram(COUNT_BITS, 2 * LINK_NODES, self.ram, registered)
+        m.submodules.ram = ram = Ram(COUNT_BITS, 4 * LINK_NODES, self.ram, registered)
 
         recent = planes(_RECENT_BITS, LINK_NODES, "recent")
         swept, sweeps = self.now[1:4], ~self.now[0]
@@ -62,12 +64,13 @@ class LinkCounts(wiring.Component):
             m.d.sync += plane.eq(kept | (self.refused & chosen) if b == 0 else kept)
 
         # A read at every clock; what it is for, and what is added, follow it.
-        tells = (slot == 0) & (phase == 1) & (frame[:4] == 0)
-        adds, more, address = Signal(), Signal(_RECENT_BITS), Signal(4)
+        begins, is_age = frame[:4] == 0, frame[4:] == LINK_AGE
+        tells, ages = (Mux(phase == 1, (slot == k) & begins, 0) for k in range(2))
+        adds, more, address = Signal(), Signal(_RECENT_BITS), Signal(5)
         m.d.comb += [
             ram.r_en.eq(1), ram.r_next.eq(1),
             address.eq(Mux(sweeps, swept, Mux(phase == 1, frame[4:], Cat(self.node, 1)))), ram.r_addr.eq(address),
-            adds.eq(sweeps | ((phase == 3) & self.sent)),
+            adds.eq(sweeps | ((phase == 3) & self.sent) | (ages & is_age)),
             more.eq(Mux(sweeps, column(recent, swept), 1)),
         ]
         follows = Cat(adds, tells, more, address)
@@ -86,7 +89,7 @@ class LinkCounts(wiring.Component):
             m.d.sync += count.eq(count[2:])
         m.d.sync += any_refused.eq((any_refused & ~((slot == 1) & (phase == 2))) | self.refused.any())
         m.d.comb += [
-            self.side[LinkSide.REFUSED].eq(any_refused), self.side[LinkSide.MARK].eq(frame == 0),
+            self.side[LinkSide.REFUSED].eq(any_refused), self.side[LinkSide.MARK].eq(begins & is_age),
             self.side[LinkSide.COUNT:].eq(count[:2]),
         ]
         return m

@@ -18,11 +18,11 @@ def link_account() -> wiring.Signature:
     """Signature of a link's account, as seen from the link; see :class:`~.link_losses.LinkLosses`.
 
     locked : frames come.
-    losses, judged, which, fell, based : see there.
+    losses, judged, which, anew, based : see there.
     """
     return wiring.Signature({
         "locked": Out(1), "losses": Out(stream.Signature(loss_layout(LINK_TIME_BITS))),
-        "judged": Out(1), "which": Out(range(2 * LINK_NODES)), "fell": Out(1),
+        "judged": Out(1), "which": Out(range(2 * LINK_NODES)), "anew": Out(1),
         "based": Out(1),
     })
 
@@ -45,14 +45,14 @@ class Links(wiring.Component):
     samples : four per link and clock, see :class:`~.line_aligner.LineAligner`.
     strobe, data, further, torn : levels, as of a pad; see :class:`~.replay.Replay`.
     now : number of the window.
-    clear : reset in progress.
+    clear, enable : reset in progress; capture is enabled.
     account : see :func:`link_account`.
     """
 
     def __init__(self, links: int, pad_stage: bool = True, ram: str = "portable"):
         self.links, self.pad_stage, self.ram = links, pad_stage, ram
         super().__init__({
-            "samples": In(4 * links), "now": In(64), "clear": In(1),
+            "samples": In(4 * links), "now": In(64), "clear": In(1), "enable": In(1),
             "strobe": Out(LINK_NODES * links), "data": Out(PORT_BITS * LINK_NODES * links),
             "further": Out(LINK_NODES * links), "torn": Out(LINK_NODES * links),
             **{f"account{k}": Out(link_account()) for k in range(links)},
@@ -68,8 +68,9 @@ class Links(wiring.Component):
             m.d.comb += [
                 receiver.samples.eq(self.samples.word_select(k, 4)), receiver.toggles.eq(-1),
                 receiver.time.eq(self.now), receiver.clear.eq(self.clear),
+                receiver.enable.eq(self.enable),
                 account.locked.eq(receiver.locked), account.judged.eq(receiver.judged),
-                account.which.eq(receiver.which), account.fell.eq(receiver.fell),
+                account.which.eq(receiver.which), account.anew.eq(receiver.anew),
                 account.based.eq(receiver.based),
             ]
             for name, its in levels.items():

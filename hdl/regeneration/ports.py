@@ -26,7 +26,7 @@ class Ports(wiring.Component):
     pad_early, early : only on a board with half clocks: levels half a clock before. A strobe that a link
         or a front end creates belongs to a whole clock, so it has the same level there.
     strobe, data : levels of all nodes, the wired ones combinational.
-    line, now, clear : only on a board with links, see :class:`~.links.Links`, as ``samples``, ``now`` and ``clear``.
+    line, now, clear, enable : only on a board with links, see :class:`~.links.Links`; ``line`` as ``samples``.
     further, torn : only on a board with links, of their nodes, see :class:`~.replay.Replay`.
     front : see :func:`~.front_ends.front_signature`.
     account0, ... : of each link, see :func:`~.links.link_account`.
@@ -40,7 +40,7 @@ class Ports(wiring.Component):
             "pad_strobe": In(nodes), "pad_data": In(data), "strobe": Out(nodes), "data": Out(data),
             "front": Out(front_signature(geometry)),
             **({"pad_early": In(between), "early": Out(between)} if between else {}),
-            **({"line": In(4 * geometry.links), "now": In(64), "clear": In(1),
+            **({"line": In(4 * geometry.links), "now": In(64), "clear": In(1), "enable": In(1),
                 "further": Out(geometry.linked_nodes), "torn": Out(geometry.linked_nodes)} if geometry.links else {}),
             **{f"account{k}": Out(link_account()) for k in range(geometry.links)},
         })
@@ -62,6 +62,7 @@ class Ports(wiring.Component):
                 wiring.connect(m, getattr(links, f"account{k}"), wiring.flipped(getattr(self, f"account{k}")))
             m.d.comb += [
                 links.samples.eq(self.line), links.now.eq(self.now), links.clear.eq(self.clear),
+                links.enable.eq(self.enable),
                 self.further.eq(links.further), self.torn.eq(links.torn),
             ]
         m.d.comb += [self.strobe.eq(strobe), self.data.eq(data)]

@@ -36,19 +36,20 @@ class Receiver(wiring.Component):
     time : the board's, for the places of losses.
     locked : frames come.
     good, bad : frames that were delivered, and frames' times without one; from the first lock on.
-    clear, refused, lost, losses, judged, which, fell, based : see :class:`~.link_losses.LinkLosses`.
+    clear, enable, refused, lost, losses, judged, which, anew, based : see :class:`~.link_losses.LinkLosses`.
     """
 
     def __init__(self, ram: str = "portable", time_bits: int = 32):
         self.ram, self.time_bits = ram, time_bits
         super().__init__({
             "samples": In(4), "toggles": In(LINK_NODES), "time": In(time_bits), "clear": In(1),
+            "enable": In(1),
             "strobe": Out(LINK_NODES), "data": Out(PORT_BITS * LINK_NODES),
             "further": Out(LINK_NODES), "torn": Out(LINK_NODES),
             "locked": Out(1), "good": Out(COUNT_BITS), "bad": Out(COUNT_BITS),
             "refused": Out(COUNT_BITS).array(LINK_NODES), "lost": Out(COUNT_BITS).array(LINK_NODES),
             "losses": Out(stream.Signature(loss_layout(time_bits))),
-            "judged": Out(1), "which": Out(range(2 * LINK_NODES)), "fell": Out(1),
+            "judged": Out(1), "which": Out(range(2 * LINK_NODES)), "anew": Out(1),
             "based": Out(1),
         })
 
@@ -66,10 +67,10 @@ class Receiver(wiring.Component):
 
         # Every 128 clocks a frame is delivered or missed, also while the line is searched.
         now, since = Signal(TIME_BITS), Signal(range(LINK_FRAME_CLOCKS))
-        delivers, missed, ever = Signal(), Signal(), Signal()
+        delivers, passed, missed, ever = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [now.eq(now + 1), since.eq(since + 1), ever.eq(ever | aligner.locked)]
         m.d.comb += [
-            delivers.eq(checker.good & aligner.trusted), missed.eq(~delivers & since.all() & ever),
+            delivers.eq(checker.good & aligner.trusted), passed.eq(~delivers & since.all()), missed.eq(passed & ever),
         ]
         with m.If(checker.good):
             m.d.sync += since.eq(0)
@@ -85,9 +86,10 @@ class Receiver(wiring.Component):
             parser.start.eq(now - LINK_FRAME_CLOCKS),
             replay.now.eq(now), replay.toggles.eq(self.toggles), replay.framed.eq(parser.framed),
             self.further.eq(replay.further), self.torn.eq(replay.torn),
-            losses.good.eq(delivers), losses.missed.eq(missed), losses.locked.eq(aligner.locked),
+            losses.good.eq(delivers), losses.missed.eq(passed), losses.locked.eq(aligner.locked),
             losses.side.eq(checker.side), losses.time.eq(self.time), losses.clear.eq(self.clear),
-            self.judged.eq(losses.judged), self.which.eq(losses.which), self.fell.eq(losses.fell),
+            losses.enable.eq(self.enable),
+            self.judged.eq(losses.judged), self.which.eq(losses.which), self.anew.eq(losses.anew),
             self.based.eq(losses.based),
             losses.delivered.eq(parser.delivered), losses.node.eq(parser.node),
             self.strobe.eq(replay.strobe), self.data.eq(replay.data), self.locked.eq(aligner.locked),

@@ -1,12 +1,20 @@
 """Transmitter: the regeneration board's gateware, from the flip-flops of the pads to two bits per clock."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..input.item_framer import ItemFramer
 from ..input.strobe_synchronizer import StrobeSynchronizer
-from ..layout import LINK_NODES, PORT_BITS
+from ..layout import (
+    LINK_AGE,
+    LINK_FRAME_CLOCKS,
+    LINK_LAG_BITS,
+    LINK_NODES,
+    LINK_SILENT,
+    LINK_SUPERFRAME,
+    PORT_BITS,
+)
 from .byte_coder import ByteCoder
 from .frame_serializer import FrameSerializer
 from .item_silence import TICK_CLOCKS, ItemSilence
@@ -15,9 +23,14 @@ from .moment_gate import MomentGate
 
 __all__ = ["Transmitter"]
 
+#: The last value of the part of a clock's number that the stamps of moments do not have.
+_LAST = (LINK_SUPERFRAME * LINK_FRAME_CLOCKS >> LINK_LAG_BITS) - 1
+assert (_LAST + 1) << LINK_LAG_BITS == LINK_SUPERFRAME * LINK_FRAME_CLOCKS
+
 
 class Transmitter(wiring.Component):
-    """Sends the strobes of eight nodes. It has no reset and no settings but straps: it begins with the first clock.
+    """Sends the strobes of eight nodes. It has no reset and no settings but straps: it begins with the first clock,
+    and sends frames after the time of ``LINK_SILENT`` of them. Until then its line is low.
 
     It knows the items of nodes in word and in event mode: it admits or refuses them whole, counts them, and tells the
     receiver of each nibble if it begins an item. An item is cut short if the FIFO is full before its end, or if its
@@ -62,8 +75,15 @@ class Transmitter(wiring.Component):
         m.submodules.coder = coder = ByteCoder()
         m.submodules.counts = counts = LinkCounts(self.ram)
         m.submodules.serializer = serializer = FrameSerializer()
-        now = Signal(len(counts.now))
-        m.d.sync += now.eq(now + 1)
+        # The first frame that is sent is the first one of the age.
+        high, low = divmod((16 * LINK_AGE - LINK_SILENT) * LINK_FRAME_CLOCKS, 1 << LINK_LAG_BITS)
+        high = Signal(len(counts.now) - LINK_LAG_BITS, init=high)
+        low = Signal(LINK_LAG_BITS, init=low)
+        carry, begun = Signal(), Signal()
+        now = Cat(low, high)
+        m.d.sync += [low.eq(low + 1), carry.eq(low == (1 << LINK_LAG_BITS) - 2), begun.eq(begun | high[-1])]
+        with m.If(carry):
+            m.d.sync += high.eq(Mux(high == _LAST, 0, high + 1))
         wiring.connect(m, gate.o, coder.i)
         m.d.comb += [
             *(before.ready.eq(~gate.refused[n]) for n, before in enumerate(self.before)),
@@ -83,6 +103,6 @@ class Transmitter(wiring.Component):
             coder.now.eq(now), coder.side.eq(counts.side),
             counts.now.eq(now), counts.sent.eq(coder.sent), counts.node.eq(coder.node),
             serializer.now.eq(now), serializer.byte.eq(coder.byte),
-            self.bits.eq(serializer.bits), self.refused.eq(gate.refused),
+            self.bits.eq(Mux(begun, serializer.bits, 0)), self.refused.eq(gate.refused),
         ]
         return m

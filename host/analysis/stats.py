@@ -174,11 +174,14 @@ def regeneration_doubts(done: dict[str, Any]) -> list[str]:
     def nodes(link: int) -> str:
         return f"nodes {8 * link} to {8 * link + 7}"
 
+    restarted = done.get("links_restarted", [])
     return [
         *(f"{nodes(k)}: nothing of their regeneration board has arrived, so whatever they wrote is missing; connect "
           "it, or leave these nodes out" for k in done.get("links_absent", [])),
+        *(f"{nodes(k)}: their regeneration board was restarted or exchanged, so more may be lost than is counted"
+          for k in restarted),
         *(f"{nodes(k)}: their regeneration board was restarted or its line was silent at the end, so more may be lost "
-          "than is counted" for k in done.get("links_unsure", [])),
+          "than is counted" for k in done.get("links_unsure", []) if k not in restarted),
     ]
 
 

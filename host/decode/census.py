@@ -8,6 +8,7 @@ from hypermon.hdl.layout import (
     CENSUS_BOARD,
     CENSUS_LINK,
     CENSUS_NODE,
+    CENSUS_RESTARTED_SHIFT,
     CENSUS_UNSURE_SHIFT,
     LOSS_RECORD,
     CensusFlag,
@@ -33,7 +34,8 @@ class BoardCensus:
     that its regeneration board refused, and that were lost on its line.
 
     ``discarded``: items that triggers and the event mask have discarded.
-    ``unsure``, ``absent``: bit k: more may be lost on link k than is counted; no frame of link k has arrived.
+    ``unsure``, ``absent``, ``restarted``: bit k: more may be lost on link k than is counted; no frame of link k has
+    arrived; its regeneration board was restarted or exchanged.
     """
 
     time: int
@@ -45,6 +47,7 @@ class BoardCensus:
     counters: list[list[int]]
     unsure: int = 0
     absent: int = 0
+    restarted: int = 0
 
     def refused(self, node: int) -> int:
         row = self.counters[node]
@@ -63,7 +66,8 @@ def read_census(block: Block) -> BoardCensus:
     counters[:len(links), LINK_GATE:] = links
     return BoardCensus(block.time, CensusFlag(flags & sum(CensusFlag)), head["frames"],
                        head["frame_level"], head["vector_level"], head["discarded"], counters.tolist(),
-                       flags >> CENSUS_UNSURE_SHIFT & 15, flags >> CENSUS_ABSENT_SHIFT & 15)
+                       flags >> CENSUS_UNSURE_SHIFT & 15, flags >> CENSUS_ABSENT_SHIFT & 15,
+                       flags >> CENSUS_RESTARTED_SHIFT & 15)
 
 
 def read_losses(block: Block) -> list[tuple[int, int, int, int]]:

@@ -79,12 +79,12 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
 
     ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Neither covers data
     that a recorder could not write; ``recording.json`` states that.
-    ``links_unsure``, ``links_absent``: only of a board with regeneration boards: those on which more may be lost than
-    is counted, and those of which nothing arrived.
+    ``links_unsure``, ``links_absent``, ``links_restarted``: only of a board with regeneration boards: those on which
+    more may be lost than is counted, those of which nothing arrived, and those that were restarted or exchanged.
     """
     census = ledger.census
-    unsure, absent = ([k for k in range(4) if bits >> k & 1] for bits in (
-        (census.unsure, census.absent) if census is not None else (0, 0)))
+    unsure, absent, restarted = ([k for k in range(4) if bits >> k & 1] for bits in (
+        (census.unsure, census.absent, census.restarted) if census is not None else (0, 0, 0)))
     doubtful = bool(unsure or absent)
     return {
         "format": DECODE_FORMAT, "stream_size": stream_size, "begins": begins,
@@ -101,7 +101,7 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
         "last_time": ledger.last_time,
         "complete": ledger.stopped and ledger.torn == 0 and ledger.lost == 0 and not doubtful,
         "accounted": ledger.stopped and not doubtful,
-        **({"links_unsure": unsure, "links_absent": absent} if ledger.linked else {}),
+        **({"links_unsure": unsure, "links_absent": absent, "links_restarted": restarted} if ledger.linked else {}),
         "stopped": ledger.stopped, "uncounted": ledger.uncounted, "surplus": ledger.surplus,
         "missing_blocks": ledger.missing_blocks, "repeated_blocks": ledger.repeated_blocks,
         "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,

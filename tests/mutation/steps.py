@@ -47,7 +47,7 @@ _ALSO = {
     "deadline": "lineup", "intake": "pads", "lfsr": "item_framer item_timeout", "loss_records_narrow": "loss_records",
     "ram": "fifo", "skid": "fifo", "link_code": "frame_serializer line_aligner",
     "frame_checker": "line_aligner receiver",
-    "moment_parser": "receiver", "replay": "receiver", "link_losses": "receiver",
+    "moment_parser": "receiver", "replay": "receiver", "link_losses": "receiver", "link_life": "link_losses",
 }
 #: ... which take long, and come with the whole boards.
 _AROUND = {

@@ -8,10 +8,10 @@ from hypermon.hdl.layout import LOSS_RECORD, Geometry, Window
 
 from ..harness.stage import run
 
-#: Clocks: of a frame, by which an item is replayed, of a superframe, after a disable until counts are whole, and until
+#: Clocks: of a frame, by which an item is replayed, after a disable until counts are whole, and until
 #: a link is given up; all from docs/regeneration.md.
-FRAME, REPLAY, SUPERFRAME = 128, 4096, 128 * 256
-SETTLES, PATIENCE = 2 * REPLAY, 16 * SUPERFRAME
+FRAME, REPLAY = 128, 4096
+SETTLES, PATIENCE = 2 * REPLAY, 1 << 19
 #: ... for which losses that were told last are still taken.
 TAIL = 63
 GATE, LINE = 16, 32
@@ -304,14 +304,16 @@ def test_doubts(what):
         for _ in range(3):
             await ctx.tick()
         for k in range(2):
-            ctx.set(getattr(dut, f"account{k}").fell, what == "began anew")
+            ctx.set(getattr(dut, f"account{k}").anew, what == "began anew")
             ctx.set(getattr(dut, f"account{k}").based, 1)
         await ctx.tick()
         for k in range(2):
-            ctx.set(getattr(dut, f"account{k}").fell, 0)
+            ctx.set(getattr(dut, f"account{k}").anew, 0)
         await ctx.tick()
         live["unsure"], live["absent"], live["locked"] = (ctx.get(x) for x in (dut.unsure, dut.absent, dut.locked))
+        live["restarted"] = ctx.get(dut.restarted)
 
     run(dut, link)
     # Only of links with nodes that are captured.
-    assert live == {"unsure": 0 if what == "neither" else 2, "absent": 0, "locked": 3}
+    assert live == {"unsure": 0 if what == "neither" else 2, "absent": 0, "locked": 3,
+                    "restarted": 2 if what == "began anew" else 0}

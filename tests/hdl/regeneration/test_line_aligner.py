@@ -10,19 +10,20 @@ from hypermon.hdl.regeneration.frame_checker import FrameChecker
 from hypermon.hdl.regeneration.line_aligner import LineAligner
 
 from ..harness.stage import run
-from .models.link_model import frame
+from .models.link_model import BYTES, SCRAMBLE, SYNC, frame, number
 
 
 class Found(wiring.Component):
     """The aligner with the checker that judges its frames."""
 
-    def __init__(self):
+    def __init__(self, **options):
+        self.options = options
         super().__init__({"samples": In(4), "good": Out(1), "bad": Out(1), "locked": Out(1), "trusted": Out(1),
                           "lag": Out(12), "side": Out(4), "slot": In(5), "byte": Out(8)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.aligner = aligner = LineAligner()
+        m.submodules.aligner = aligner = LineAligner(**self.options)
         m.submodules.checker = checker = FrameChecker()
         m.d.comb += [
             aligner.samples.eq(self.samples), aligner.good.eq(checker.good), aligner.bad.eq(checker.bad),
@@ -39,7 +40,7 @@ class Found(wiring.Component):
 def test_finds(shift, late):
     """Only one sample of each bit is right; the other is noise."""
     rng = random.Random(shift)
-    dut = Found()
+    dut = Found(patience=16)
     data = [[rng.randrange(256) for _ in range(27)] for _ in range(60)]
     line = [rng.getrandbits(1) for _ in range(shift)]
     for k, content in enumerate(data):
@@ -103,7 +104,7 @@ def test_patience_begins_when_the_lock_is_lost():
     """Only one sample of each bit is right. After an outage the frames are found again with that sample, however long
     the line had been locked before."""
     rng = random.Random(9)
-    dut = Found()
+    dut = Found(patience=16)
     outages = {26: 6, 55: 6, 83: 6, 106: 6}      # begin, and frames
     line = []
     for k in range(125):
@@ -123,3 +124,56 @@ def test_patience_begins_when_the_lock_is_lost():
     for begin, count in outages.items():
         assert begin - 1 in good
         assert {begin + count + k for k in range(4, 10)} <= good, "found again before the other samples are tried"
+
+
+#: Bits after a place that was tried in vain at which the search continues, and frames without a lock after which the
+#: other samples are tried.
+RESUMES, PATIENCE = 4, 72
+
+
+def test_no_traffic_outlasts_the_patience():
+    """All ways in which false syncs can follow each other, one or more in each frame. The seven bits before a sync and
+    after it exclude another one."""
+    assert all(SYNC[:k] != SYNC[-k:] for k in range(1, 8))
+    tries = [0] * (256 + RESUMES + 1)           # the most that are tried from a place on until the frames are found
+    for place in range(248, 0, -1):
+        tries[place] = max(tries[place + 1], 1 + tries[place + RESUMES] if place >= 8 else 0)
+    assert tries[1] == 61
+    # The places of one frame, each one frame later than the one before; two good ones, and the rest of the first.
+    assert tries[1] + 1 + 2 + 1 < PATIENCE
+
+
+def with_false_sync(rng, place):
+    """A whole frame with one false sync, at this bit."""
+    while True:
+        bits = [rng.getrandbits(1) for _ in range(256)]
+        bits[place:place + 8] = SYNC
+        body = [a ^ b for a, b in zip(bits[8:240], SCRAMBLE[:232], strict=True)]
+        data = [number(body[16 + 8 * k:24 + 8 * k]) for k in range(BYTES)]
+        made = frame(number(body[:12]), number(body[12:16]), data)
+        if [at for at in range(1, 256) if (made + SYNC)[at:at + 8] == SYNC] == [place]:
+            return made
+
+
+def test_a_false_sync_in_each_frame():
+    """Each is at the first place at which the search continues after the one before. The other samples are noise."""
+    rng = random.Random(12)
+    dut = Found()
+    places = list(range(8, 233, RESUMES))
+    line = [bit for k in range(PATIENCE + 30) for bit in with_false_sync(rng, places[k % len(places)])][1:]
+    locked, bad = [], []
+
+    async def bench(ctx):
+        for at in range(0, len(line) - 1, 2):
+            ctx.set(dut.samples, line[at] | rng.getrandbits(1) << 1 | line[at + 1] << 2 | rng.getrandbits(1) << 3)
+            await ctx.tick()
+            if ctx.get(dut.bad):
+                bad.append(at // 256)
+            if ctx.get(dut.locked):
+                locked.append(at // 256)
+                return
+
+    run(dut, bench)
+    assert locked, "the frames were not found"
+    assert len(bad) == len(places)
+    assert locked[0] <= len(places) + 4

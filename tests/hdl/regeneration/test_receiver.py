@@ -13,9 +13,9 @@ from .models.pair import Line, Pair
 from .test_transmitter import Nodes
 
 #: Clocks of a frame, and of a superframe.
-FRAME, SUPERFRAME = 128, 128 * 256
+FRAME, SUPERFRAME = 128, 128 * 288
 #: Clocks in which the line is found.
-SEARCH = 40 * FRAME
+SEARCH = 100 * FRAME
 
 
 class Bench:
@@ -24,10 +24,10 @@ class Bench:
     def __init__(self, dut, line, nodes, both=0):
         self.stage, self.line, self.nodes, self.both = Stage(dut), line, nodes, both
         self.twins, self.again, self.losses = [], [], []
-        self.refused, self.bits = [0] * 8, 0
+        self.refused, self.bits, self.anew = [0] * 8, 0, 0
 
     async def start(self):
-        await self.stage.start(strobe=0, data=0, both=self.both, samples=0)
+        await self.stage.start(strobe=0, data=0, both=self.both, samples=0, second=0)
 
     def _items(self, mask, nibbles, at, into):
         into += [(at, n, nibbles >> 4 * n & 15) for n in range(8) if mask >> n & 1]
@@ -45,6 +45,7 @@ class Bench:
             if mask := stage.get("refusing"):
                 for n in range(8):
                     self.refused[n] += mask >> n & 1
+            self.anew += stage.get("anew")
             if stage.get("loss"):
                 self.losses.append({name: stage.get(f"loss_{name}")
                                     for name in ("node", "line", "count", "first", "last")})
@@ -211,9 +212,56 @@ async def pulled(dut):
         assert sum(loss["count"] for loss in bench.losses if loss["node"] == n) == lost[n]
 
 
+@cocotb.test()
+async def restarted(dut):
+    """The transmitter begins anew, with a pause or without one: what each of the two refused is in losses, and counts
+    of one are never subtracted from those of the other."""
+    source = Nodes(rng().random(), lambda clock, n: 0)
+    line = Line(rng("line"), CASE["delay"], 0.4)
+    bench = Bench(dut, line, source)
+    await bench.start()
+
+    async def phase(rate, clocks):
+        source.rate = lambda clock, n: rate
+        before = list(bench.refused)
+        await bench.clocks(clocks)
+        await settled(bench, source)
+        return [b - a for a, b in zip(before, bench.refused, strict=True)]
+
+    def told(line):
+        return [sum(loss["count"] for loss in bench.losses if (loss["node"], loss["line"]) == (n, line))
+                for n in range(8)]
+
+    first = await phase(*CASE["before"])
+    assert told(0) == first
+    assert bench.anew == 0
+    for kept in (bench.losses, bench.twins, bench.again):
+        kept.clear()
+    line.pulled = CASE["pulled"]
+    bench.stage.put(second=1)
+    await bench.clocks(CASE["pause"])
+    line.pulled = None
+    # What the second one refuses before its first frame is received is in losses, too.
+    second = await phase(*CASE["after"])
+    assert bench.anew == 1
+    offered, came = ([sum(1 for _, node, _ in items if node == n) for n in range(8)]
+                     for items in (bench.twins, bench.again))
+    lost = [a - b - c for a, b, c in zip(offered, came, second, strict=True)]
+    assert told(0) == second == bench.counts("refused")
+    assert told(1) == lost == bench.counts("lost")
+    begin = bench.stage.now
+    assert all(loss["first"] <= loss["last"] <= begin for loss in bench.losses)
+    cocotb.log.info(f"refused before: {first}, after: {second}, lost on the line: {lost}")
+
+
 @functools.cache
 def pair():
     return component(Pair())
+
+
+@functools.cache
+def two_lives():
+    return component(Pair(2))
 
 
 #: Cables with every place of a sample within a bit.
@@ -244,6 +292,13 @@ def test_bit_errors():
 
 def test_cable_pulled():
     run(pair(), __name__, "pulled", 1, clocks=9000)
+
+
+@pytest.mark.parametrize(("before", "after", "pause", "pulled"), [
+    ((0.06, 4_000), (0.06, 8_000), 700, 0), ((0.06, 8_000), (0.06, 2_000), 0, None),
+    ((0.0, 0), (0.06, 5_000), 50_000, "noise")])
+def test_restarted(before, after, pause, pulled):
+    run(two_lives(), __name__, "restarted", 1, before=before, after=after, pause=pause, pulled=pulled, delay=15.3)
 
 
 def test_long_comes_back():

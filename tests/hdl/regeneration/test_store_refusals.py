@@ -31,7 +31,7 @@ def test_offered_is_sent_and_refused():
         ctx.set(port.bus.cyc, 1)
         ctx.set(port.bus.sel, 15)
         ctx.set(port.bus.we, 1)
-        await ctx.tick().repeat(600)        # after the frames that the test begins with
+        await ctx.tick().repeat(1600)       # after the frames that the test begins with
         for _ in range(50):
             event = rng.getrandbits(24)
             offered.append(event)
@@ -45,18 +45,19 @@ def test_offered_is_sent_and_refused():
 
     async def line(ctx):
         # A frame's first bits come two clocks after it begins.
-        for _ in range(128 * 33):
+        for _ in range(128 * 76):
             pair = ctx.get(board.bits)
             bits.extend((pair & 1, pair >> 1))
             await ctx.tick()
         done.append(True)
 
-    run(m, node, line, clocks=128 * 34)
-    begin = next(at for at in range(600) if opened(bits[at:at + 256]) and opened(bits[at + 256:at + 512]))
+    run(m, node, line, clocks=128 * 77)
+    begin = next(at for at in range(3000) if opened(bits[at:at + 256]) and opened(bits[at + 256:at + 512]))
     frames = [opened(bits[at:at + 256]) for at in range(begin, len(bits) - 255, 256)]
-    # The first frame of all has the mark; it may be the one before those that are whole.
-    first = next((k for k, (_, side, _) in enumerate(frames) if side & 2), -1)
-    told = number([side >> b & 1 for _, side, _ in frames[first + 16:first + 32] for b in (2, 3)])
+    # The first frame of all has the mark; two other counts precede those of refused items.
+    assert frames[0][1] & 2
+    first = 16 * (2 + NODE)
+    told = number([side >> b & 1 for _, side, _ in frames[first:first + 16] for b in (2, 3)])
     came = [nibble for k, (lag, _, data) in enumerate(frames)
             for _, n, nibble in items(128 * k, lag, data) if n == NODE]
     assert len(came) % 7 == 0

@@ -172,7 +172,7 @@ class Nodes:
 async def wrong_bits(dut):
     """Each item is its twin's, whole or cut short, at its time; every other one is counted, for its node."""
     stage, line = Stage(dut), Line(rng("line"), 17.7)
-    superframe = 256 * 128
+    superframe = 288 * 128
     nodes = Nodes(random.Random(rng().random()), 2 * superframe, CASE["pace"])
     await stage.start(strobe=0, data=0, events=EVENTS, words=WORDS, samples=0)
     sides = {"mine": [{} for _ in range(8)], "its": [{} for _ in range(8)]}

@@ -38,7 +38,7 @@ def sent(dut, clocks, ports, expired=None, **straps):
 
 def frames(line):
     """All frames of a line that begins somewhere: start in clocks, and what is in them."""
-    begin = next(at for at in range(512) if all(opened(line[at + k:at + k + 256]) for k in (0, 256)))
+    begin = next(at for at in range(2600) if all(opened(line[at + k:at + k + 256]) for k in (0, 256)))
     return [(at // 2, opened(line[at:at + 256])) for at in range(begin, len(line) - 255, 256)]
 
 
@@ -67,8 +67,8 @@ class Nodes:
 
 
 def test_sends_what_was_written():
-    nodes = Nodes(1, lambda clock, n: [0.002, 0, 0.008, 0.002][clock // 1500 % 4] * (clock > 400))
-    line, refused = sent(Transmitter(), 6000, nodes)
+    nodes = Nodes(1, lambda clock, n: [0.002, 0, 0.008, 0.002][clock // 1500 % 4] * (clock > 1400))
+    line, refused = sent(Transmitter(), 7500, nodes)
     came = [item for at, (lag, _, data) in frames(line) for item in items(at, lag, data)]
     assert not any(refused)
     shift = came[0][0] - nodes.written[0][0]
@@ -83,7 +83,7 @@ class Writers:
 
     def __init__(self, seed, pace):
         self.rng, self.pace = random.Random(seed), pace
-        self.strobe, self.data, self.wait = 0, 0, [500 + 7 * n for n in range(8)]
+        self.strobe, self.data, self.wait = 0, 0, [1500 + 7 * n for n in range(8)]
         self.left = [[] for _ in range(8)]
         self.written = [[] for _ in range(8)]
 
@@ -114,8 +114,8 @@ def test_items_are_sent_whole_or_refused():
     """Four nodes in event mode, two in word mode, two in nibble mode. Each item's beginning is marked. With a full FIFO
     whole items are refused, and those that had begun are cut short."""
     pace = (60, 60, 4, 60, 0)
-    nodes = Writers(3, lambda clock: pace[min(clock // 4000, 4)])
-    line, refused = sent(Transmitter(), 20_000, nodes, falling=255, events=0x0f, words=0x30)
+    nodes = Writers(3, lambda clock: pace[min((clock - 1000) // 4000 % 5, 4)])
+    line, refused = sent(Transmitter(), 21_000, nodes, falling=255, events=0x0f, words=0x30)
     got = [[] for _ in range(8)]
     for at, (lag, _, data) in frames(line):
         for when, n, nibble, more in nibbles(at, lag, data):
@@ -139,8 +139,8 @@ def test_items_are_sent_whole_or_refused():
 def test_a_node_that_falls_silent_begins_anew():
     """Of two nodes in the middle of an event, one goes on after five ticks and the other after nine."""
     tick = 128
-    again = {0: 800 + 5 * tick, 1: 800 + 9 * tick}
-    script = {n: [(800 + 20 * k, value) for k, value in enumerate([2, 7, 8])]
+    again = {0: 1800 + 5 * tick, 1: 1800 + 9 * tick}
+    script = {n: [(1800 + 20 * k, value) for k, value in enumerate([2, 7, 8])]
               + [(at + 20 * k, value) for k, value in enumerate([1, 5, 6, 3])] for n, at in again.items()}
     state = {"strobe": 0, "data": 0}
 
@@ -154,7 +154,7 @@ def test_a_node_that_falls_silent_begins_anew():
         return state["strobe"], state["data"]
 
     expired = []
-    line, refused = sent(Transmitter(tick_clocks=tick), 3000, ports, expired, falling=255, events=3)
+    line, refused = sent(Transmitter(tick_clocks=tick), 4000, ports, expired, falling=255, events=3)
     got = {0: [], 1: []}
     for at, (lag, _, data) in frames(line):
         for _, n, nibble, more in nibbles(at, lag, data):
@@ -164,6 +164,6 @@ def test_a_node_that_falls_silent_begins_anew():
     assert got[0] == [(2, 0), (7, 1), (8, 1), (1, 1), (5, 1), (6, 0), (3, 1)]
     assert got[1] == [(2, 0), (7, 1), (8, 1), (1, 0), (5, 1), (6, 1), (3, 0)]
     # Each item that is open when its node has been silent for seven to eight ticks has expired, once.
-    silent = [(840, 2), (1500, 1), (2012, 2)]
+    silent = [(1840, 2), (2500, 1), (3012, 2)]
     assert [node for _, node in expired] == [node for _, node in silent]
     assert all(7 * tick < at - since < 8 * tick for (at, _), (since, _) in zip(expired, silent, strict=True))

@@ -33,9 +33,9 @@ def test_lines():
     async def bench(ctx):
         ctx.set(dut.rising, 0x00ff)
         ctx.set(dut.falling, 0xff00)
-        for clock in range(900):
-            if clock in (300, 340):     # nodes 2 and 13; the other board takes falling edges
-                ctx.set(dut.strobe, (1 << 2 | 1 << 13) * (clock == 300))
+        for clock in range(2000):
+            if clock in (1400, 1440):     # nodes 2 and 13; the other board takes falling edges
+                ctx.set(dut.strobe, (1 << 2 | 1 << 13) * (clock == 1400))
             ctx.set(dut.data, 9 << 4 * 2 | 6 << 4 * 13)
             samples.append(ctx.get(dut.samples))
             await ctx.tick()
@@ -75,10 +75,10 @@ def test_front_ends(front):
     of the second board's nodes are sampled at falling edges."""
     setting = {Front.TWO_WIRE: 120, Front.UART: 16 << 8}[front]
     dut, samples, payload = WiredBoards(2, front=front, setting=setting), [], bytes([0x5a, 0xc3])
-    nodes, clocks = {2: 0, 13: 1}, 128 * 70
+    nodes, clocks = {2: 0, 13: 1}, 128 * 92
     wires = {node: Wires([1, 0, 0] if front is Front.UART else [0, 0, 0]) for node in nodes}
     for node, falling in nodes.items():
-        for at, data in ((500, event_bytes(payload)), (2500, b"\x33")):
+        for at, data in ((1500, event_bytes(payload)), (3500, b"\x33")):
             if front is Front.UART:
                 uart(wires[node], at, 16, data)
             else:
@@ -99,8 +99,9 @@ def test_front_ends(front):
         frames = [got for _, got in found(line(samples, link))]
         came = [item[1:] for lag, _, data in frames for item in nibbles(0, lag, data)]
         assert came == [(node % 8, value, at > 0) for at, value in enumerate([2, 0xa, 5, 3, 0xc])]
-        # The first frame of all has the mark, and is not whole.
-        sides = [None, *(side for _, side, _ in frames)]
-        assert sum(side & 1 for side in sides[1:]) == 1
-        told = counts(sides + [None] * (256 - len(sides)))
-        assert told[1:4] == ([0, 1, 0] if link == 0 else [0, 0, 0])
+        # The first frame of all has the mark.
+        sides = [side for _, side, _ in frames]
+        assert [k for k, side in enumerate(sides) if side & 2] == [0]
+        assert sum(side & 1 for side in sides) == 1
+        told = counts([*sides[32:], *[None] * (288 - len(sides)), *sides[:32]])
+        assert told[1:3] == ([0, 1] if link == 0 else [0, 0])

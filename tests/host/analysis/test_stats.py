@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypermon.host.analysis.stats import causes_text, headline, print_stats
+from hypermon.host.analysis.stats import causes_text, headline, print_stats, regeneration_doubts
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.info import AT_RISK_S
@@ -190,3 +190,13 @@ def test_recorded_causes_have_no_rest(run_cli, make_run):
     known = {"causes": {"link": 2, "node_fifo": 0}, "lost": 5}
     assert causes_text(known) == "lost on the link: 2, cause not recorded: 3"
     assert causes_text({"causes": {"link": 0}, "lost": 0}) == ""
+
+
+def test_a_restarted_regeneration_board_is_named_once():
+    said = regeneration_doubts({"links_absent": [3], "links_unsure": [0, 1], "links_restarted": [1]})
+    assert [line.split(":")[0] for line in said] == ["nodes 24 to 31", "nodes 8 to 15", "nodes 0 to 7"]
+    assert "restarted or exchanged" in said[1]
+    assert "silent at the end" in said[2]
+    # Recordings of earlier boards do not tell.
+    assert len(regeneration_doubts({"links_unsure": [0]})) == 1
+    assert not regeneration_doubts({})

@@ -117,6 +117,29 @@ def test_every_strobe_is_an_event_or_in_a_loss_row(stimulus, longer_stimulus, tm
     assert loses or "registers" in options or stats["duration_ps"] <= last + 4 * 10**6
 
 
+@pytest.mark.parametrize(("window", "options"), [
+    ("1", ["--drain-rate", "2000000"]), ("800", ["--drain-rate", "2000000"]), ("200", ["--stall", "0.1,0.9"])])
+def test_how_far_loss_rows_reach(stimulus, tmp_path, window, options):
+    """Two clocks before the stamp that the first lost item would have had, and one window after that of the last one:
+    not less, and not more. Other items of the node in between have stamps in these margins."""
+    path, strobes = stimulus
+    assert cli._run(["sim", str(path), "-o", str(tmp_path / "run"), "--window", window, *options]) == 0
+    run = open_run(tmp_path / "run")
+    length = WINDOWS[window] * CLOCK_PS
+    rows = run.loss().to_pylist()
+    assert rows
+    for node in range(NODES):
+        came = {e["time_ps"] for e in run.events().to_pylist() if e["node"] == node}
+        lost = [stamp for time, _ in strobes[node] for stamp in expected(time, WINDOWS[window], 0) if stamp not in came]
+        for row in (r for r in rows if r["node"] == node):
+            mine, lost = lost[:row["lost"]], lost[row["lost"]:]
+            assert (row["from_ps"], row["to_ps"]) == (mine[0] - 2 * CLOCK_PS, mine[-1] + length)
+            # Nodes write at least a microsecond apart: nothing was accepted between two refusals of an outage.
+            inside = {stamp for stamp in came if row["from_ps"] <= stamp <= row["to_ps"]}
+            assert inside <= {row["to_ps"], *range(row["from_ps"], mine[0], CLOCK_PS)}
+        assert not lost
+
+
 @pytest.mark.parametrize("idle_s", [990, 1010])
 def test_what_comes_after_long_silence_is_recorded(tmp_path, capsys, idle_s):
     """A board that is idle says so once a second: however often it has, it is still waited for at the end."""

@@ -70,5 +70,5 @@ def items(start, lag, data):
 
 def counts(sides):
     """Counts, in order, of the side channels of one superframe; None stands for a frame that failed."""
-    words = [sides[16 * c:16 * c + 16] for c in range(16)]
+    words = [sides[16 * c:16 * c + 16] for c in range(18)]
     return [None if None in word else number([side >> b & 1 for side in word for b in (2, 3)]) for word in words]

@@ -1,6 +1,6 @@
 """Both ends of a link, and beside them what a board makes of the same ports if they are wired to it."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypermon.hdl.input.strobe_synchronizer import StrobeSynchronizer
@@ -13,10 +13,14 @@ __all__ = ["Line", "Pair"]
 class Pair(wiring.Component):
     """A transmitter, a receiver, and the pulses and nibbles of three synchronizers: the twins', wired directly;
     those in front of which the receiver re-creates the ports. ``bits`` go to the line, and ``samples`` come from it.
-    ``power`` : the transmitter begins anew."""
 
-    def __init__(self):
+    With ``lives`` of two, there is a second transmitter: it begins in the clock in which ``second`` rises, and from
+    then on the bits are its bits."""
+
+    def __init__(self, lives=1):
+        self.lives = lives
         super().__init__({
+            "second": In(1), "anew": Out(1),
             "strobe": In(8), "data": In(32), "both": In(1), "bits": Out(2), "samples": In(4),
             "twin": Out(8), "twin_nibble": Out(32), "again": Out(8), "again_nibble": Out(32), "refusing": Out(8),
             "locked": Out(1), "good": Out(32), "bad": Out(32), "refused": Out(256), "lost": Out(256),
@@ -27,6 +31,7 @@ class Pair(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.transmitter = sender = Transmitter()
+        bits, refused = sender.bits, sender.refused
         m.submodules.receiver = receiver = Receiver()
         m.submodules.twins = twins = StrobeSynchronizer(8, False)
         m.submodules.again = again = StrobeSynchronizer(8, False)
@@ -35,7 +40,7 @@ class Pair(wiring.Component):
         m.d.comb += [
             falling.eq(self.both.replicate(8)),
             sender.strobe.eq(self.strobe), sender.data.eq(self.data), sender.rising.eq(-1), sender.falling.eq(falling),
-            sender.live.eq(-1), self.bits.eq(sender.bits), self.refusing.eq(sender.refused),
+            sender.live.eq(-1),
             twins.strobe.eq(self.strobe), twins.data.eq(self.data), twins.rising.eq(-1), twins.falling.eq(falling),
             self.twin.eq(twins.pulse), self.twin_nibble.eq(twins.nibble),
             receiver.samples.eq(self.samples), receiver.toggles.eq(falling), receiver.time.eq(time),
@@ -49,6 +54,12 @@ class Pair(wiring.Component):
             self.loss_count.eq(receiver.losses.p.lost), self.loss_first.eq(receiver.losses.p.first),
             self.loss_last.eq(receiver.losses.p.last),
         ]
+        if self.lives == 2:
+            m.submodules.again_sender = later = ResetInserter(~self.second)(Transmitter())
+            m.d.comb += [getattr(later, name).eq(getattr(sender, name))
+                         for name in ("strobe", "data", "rising", "falling", "live")]
+            bits, refused = Mux(self.second, later.bits, bits), Mux(self.second, later.refused, refused)
+        m.d.comb += [self.bits.eq(bits), self.refusing.eq(refused), receiver.enable.eq(1), self.anew.eq(receiver.anew)]
         return m
 
 
