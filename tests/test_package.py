@@ -171,7 +171,7 @@ FLOORS = {
         "decode",
         "events",
         "analysis",
-        "run",
+        "run contracts",
         "record",
         "diagnose export flash",
         "report live",
