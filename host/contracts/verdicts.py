@@ -15,7 +15,7 @@ from hypermon.host.text.printable import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STATUS", "as_dict", "overall", "print_verdicts", "write_junit"]
+__all__ = ["STATUS", "as_dict", "overall", "print_verdicts", "verdict_lines", "write_junit"]
 
 #: Exit statuses of `hypermon check` with rules.
 STATUS = {"pass": 0, "fail": 1, "undecided": 4}
@@ -46,6 +46,13 @@ def _link(place: Place) -> str:
 def _reasons(one: Judged) -> list[str]:
     """Notes, and what would decide the rule, each once."""
     return list(dict.fromkeys([*one.notes, *(place.why for place in one.where if not place.failed)]))
+
+
+def verdict_lines(one: Judged) -> list[str]:
+    """The verdict on a rule in lines: its name and kind, notes, and its first places with the reasons."""
+    return [f"{visible(one.rule.name)} ({one.rule.kind}): {one.verdict}; {one.failed:,} failed and {one.undecided:,} "
+            f"undecided of {one.instances:,} instances", *(f"  {visible(note)}" for note in one.notes),
+            *(f"  {time_text(place.time_ps)}  node {place.node}  {visible(place.why)}" for place in one.where)]
 
 
 def print_verdicts(judged: Sequence[Judged], run: Path, console: "Console") -> None:
