@@ -139,7 +139,7 @@ def test_plain_install_brings_the_host_only(wheel):
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
         "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
-        "report", "live", "view", "uart", "usb", "dev"}
+        "report", "live", "view", "uart", "usb", "pytest", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

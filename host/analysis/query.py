@@ -24,7 +24,7 @@ from hypermon.host.events import framed_file
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.tables.parquet import checked_table
 
-__all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
+__all__ = ["TABLES_QUESTION", "batches", "connect", "create_view", "first_rows", "sql", "table_files"]
 
 #: The tables and their contents.
 TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", data_type as type "
@@ -55,7 +55,7 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=SETTINGS)
     for name, files in tables.items():
         try:
-            _view(connection, name, files)
+            create_view(connection, name, files)
         except duckdb.Error as error:
             raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}") from None
     if "states" not in tables:
@@ -66,7 +66,7 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _view(connection: duckdb.DuckDBPyConnection, name: str, files: list[Path]) -> None:
+def create_view(connection: duckdb.DuckDBPyConnection, name: str, files: list[Path]) -> None:
     """A view of files. Tables of several boards have the columns ``board`` and ``date`` of their paths, too."""
     if len(by_board(files)) == 1:
         connection.read_parquet([str(path) for path in files], hive_partitioning=False).create_view(name)

@@ -27,7 +27,8 @@ COMMANDS = {
     "build": Entry("boards", "build_command",
                    "Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more."),
     "check": Entry("runs", "check",
-                   "Check that no message was received before it was sent; exit status 1 if one was."),
+                   "Judge a run by RULES: pass, fail, or undecided where something lost could matter "
+                   "(docs/check.md)."),
     "counters": Entry("record", "counters", "Show the counters of a board, without recording, until Ctrl-C."),
     "decode": Entry("runs", "decode", "Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet."),
     "devices": Entry("devices", "devices",

@@ -263,17 +263,48 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
 
 @click.command()
 @_RUN
+@click.argument("rules", metavar="[RULES]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def check(run: Path, as_json: bool) -> int:
-    """Check that no message was received before it was sent; exit status 1 if one was.
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path),
+              help="Also write the verdicts to FILE, a test report that CI systems read.")
+def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None) -> int:
+    """Judge a run by RULES: pass, fail, or undecided where something lost could matter (docs/check.md).
 
-    A message between boards may seem to be received before it was sent, by up to the uncertainty of the
+    Exit status 0: all rules pass. 1: one fails. 4: none fails, and one is undecided: what was lost, the
+    uncertainty of times, or the ends of the recording leave it open.
+
+    Without RULES, check that no message was received before it was sent; exit status 1 if one was. A
+    message between boards may seem to be received before it was sent, by up to the uncertainty of the
     boards' times, which `hypermon stats` prints. Such messages are shown, but only messages that are off
-    by more are errors.
-
-    The run's dictionary defines the messages (docs/dictionary.md). If no message was both sent and
-    received, there is nothing to check: exit status 2.
+    by more are errors. The run's dictionary defines the messages (docs/dictionary.md). If no message was
+    both sent and received, there is nothing to check: exit status 2.
     """
+    if rules is not None:
+        return _check_rules(run, rules, as_json, junit)
+    if junit is not None:
+        raise HypermonError(f"--junit: there are no verdicts without rules: hypermon check {run} RULES --junit {junit}")
+    return _check_causality(run, as_json)
+
+
+def _check_rules(run: Path, path: Path, as_json: bool, junit: Path | None) -> int:
+    from hypermon.host.contracts.judge import judge_rules
+    from hypermon.host.contracts.rules import load_rules
+    from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
+
+    rules = load_rules(path)
+    opened, _ = decoded(run)
+    with busy_line(f"judging {run}"):
+        judged = judge_rules(opened, rules)
+    if junit is not None:
+        write_junit(judged, run, junit)
+    if as_json:
+        click.echo(json.dumps(as_dict(judged)))
+    else:
+        print_verdicts(judged, run, make_console())
+    return STATUS[overall(judged)]
+
+
+def _check_causality(run: Path, as_json: bool) -> int:
     from hypermon.host.analysis.causality import causality
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
 

@@ -27,6 +27,7 @@ from hypermon.hdl.layout import NODES_MAX
 from hypermon.host.dictionary.log_strings import unfit
 from hypermon.host.dictionary.payload import Field, extract, one_array, sizes_of
 from hypermon.host.errors import InputError
+from hypermon.host.text.toml_file import read_toml
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,9 +39,6 @@ PAYLOAD_MAX = 14
 #: Columns that every table of events has, whatever the dictionary defines.
 COLUMNS = frozenset({"time_ps", "node", "event", "payload", "aborted", "name", "nibble", "word"})
 
-#: Bytes of a file, and dots in a line, at most. A parser of TOML takes time and memory that grow with the square of the
-#: number of parts of a key, and a key is within a line.
-_LONGEST, _DOTS = 1 << 20, 256
 #: Characters of a node's name: pictures draw all of it.
 _NAME_MOST = 256
 
@@ -189,25 +187,7 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
     InputError
         if the file is not readable or not valid; it names the line and the reason.
     """
-    try:
-        with open(path, "rb") as file:
-            source = file.read(_LONGEST + 1)
-        if len(source) > _LONGEST:
-            raise InputError(path, None, f"this is not a dictionary: it is longer than {_LONGEST:,} bytes")
-        text = source.decode()
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.count(".") > _DOTS:
-                raise InputError(path, number, f"a line may have at most {_DOTS} dots: divide it")
-        tables = tomllib.loads(text)
-    except OSError as error:
-        raise InputError(path, None, error.strerror or str(error)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(path, source.count(b"\n", 0, error.start) + 1, f"not UTF-8: {error.reason}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax(path, text, str(error)) from None
-    except (RecursionError, ValueError) as error:
-        # Thousands of nested arrays, numbers of thousands of digits.
-        raise InputError(path, None, f"this is not a dictionary: {error}") from None
+    source, text, tables = read_toml(path, "a dictionary")
     return _Reader(path, text).dictionary(source, tables)
 
 
@@ -230,13 +210,6 @@ def print_dictionary(dictionary: Dictionary, console: "Console") -> None:
     console.print(table)
     for number, name in sorted(dictionary.nodes.items()):
         console.print(cell(f"node {number}: {name}"))
-
-
-def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError:
-    """tomllib gives the line at the end of its message."""
-    place = re.search(r" \((?:at line (\d+), column \d+|at end of document)\)$", message)
-    line = (int(place[1]) if place[1] else text.count("\n") + (not text.endswith("\n"))) if place else None
-    return InputError(path, line, f"not TOML: {message[:place.start()] if place else message}")
 
 
 class _Reader:

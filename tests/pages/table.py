@@ -104,6 +104,7 @@ _STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) 
 SETUP: tuple[tuple[str, str], ...] = (
     (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
                                            "hypermon decode RUN --dictionary app.toml\n"),
+    (r"docs/check\.md", _NAMED + "cp -r demo/run RUN\n"),
     (r"docs/(recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
     (r"docs/exports\.md", _STEADY + "hypermon sim steady.csv -o RUN --window 1\n"),
     (r"docs/several-boards\.md", "".join(
@@ -111,7 +112,11 @@ SETUP: tuple[tuple[str, str], ...] = (
 )
 
 #: Page, beginning of a block of TOML, and the file that the page's commands read it from.
-FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[nodes\]", "work.toml"),)
+FILES: tuple[tuple[str, str, str], ...] = (
+    ("docs/dictionary.md", r"\[nodes\]", "work.toml"),
+    ("docs/check.md", r"\[\[rule\]\]\nname = .one has the lock", "locks.toml"),
+    ("docs/check.md", r"\[\[rule\]\]\nname = .each border arrives", "life.toml"),
+)
 
 #: Page, and a program of Debian that its commands need; the page says so. Its package has the same name.
 PROGRAMS: tuple[tuple[str, str], ...] = (("docs/exports.md", "sigrok-cli"),)

@@ -1,0 +1,181 @@
+"""What is known of a RUN, and what is not: a trace of its tables, its losses and its accounting."""
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from hypermon.host.analysis.locked import SETTINGS, lock
+from hypermon.host.analysis.query import create_view
+from hypermon.host.analysis.stats import is_accounted
+from hypermon.host.contracts.events import Vocabulary
+from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
+from hypermon.host.decode.alignment import Alignment
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.dictionary.dictionary import Dictionary
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.errors import InputError
+from hypermon.host.events import framed_file
+from hypermon.host.recording.directory import RunDirectory
+
+__all__ = ["opened_trace"]
+
+#: DuckDB's memory; more is on the disk.
+_MEMORY = "1GB"
+#: A real board may have stopped a while before the host learned its time; a virtual one has not.
+_STOP_PS = 10**12
+#: The time that the input flip-flops of a board with half or quarter clocks add.
+_APERTURE_PS = 1000
+#: Clocks by which items of a regeneration board are later than those of a port, at most.
+_REGENERATED = 4096 + 64
+
+
+@contextmanager
+def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
+    """The trace of a RUN, and the RUN's dictionary. Decodes the RUN first if needed.
+
+    Raises
+    ------
+    InputError
+        if the RUN has no items, or its tables cannot be read.
+    """
+    done, dictionary = run.decode(), kept_dictionary(run)
+    files: dict[str, list[Path]] = {"events": run.event_files(), "loss": run.loss_files()}
+    framed = framed_file(run)
+    if framed is not None:
+        files["framed"] = [framed]
+    db = duckdb.connect(config={**SETTINGS, "memory_limit": _MEMORY, "preserve_insertion_order": False})
+    try:
+        for name, paths in files.items():
+            create_view(db, name, paths)
+        lock(db, chain.from_iterable(files.values()))
+        columns = {name: tuple(row[0] for row in db.execute(f"describe {name}").fetchall())
+                   for name in files if name != "loss"}
+        vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events))
+        extents = _extents(run, done, db, columns)
+        _gaps(run, done, db, extents, columns)
+        scale = run.info.scale
+        clock = -(-10**12 // scale.clock_hz)
+        late = done["lag_max"] * (scale.window_ps + 1) if done["late_nibbles"] else 0
+        slack = (scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock) + late
+        yield Trace(db, extents, vocabulary.source, slack, _apart(run, done, clock),
+                    {board: None if own["uncertainty_ns"] is None else 1000 * own["uncertainty_ns"]
+                     for board, own in enumerate(done.get("boards", []))},
+                    _masked(run), not done["surplus"]), dictionary
+    except duckdb.IOException as error:
+        raise InputError(run.path, None, f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+    finally:
+        db.close()
+
+
+def _parts(run: DecodedRun, done: dict[str, Any]) -> list[tuple[RunDirectory, Alignment]]:
+    """The recordings of each board, and how their times and nodes become those of the run."""
+    parts = run.parts()
+    if not parts:
+        return [(run, Alignment(run.info.board, 0, run.info.nodes, "first"))]
+    return [(part, Alignment(**said)) for part, said in zip(parts, done["boards"], strict=True)]
+
+
+def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection,
+             tables: Iterable[str]) -> list[Extent]:
+    """From when to when each node was recorded, as its items and its board's stop show it."""
+    times = " union all ".join(f"select node, time_ps from {table}" for table in tables)
+    newest = dict(db.execute(f"select node, max(time_ps) from ({times}) group by node").fetchall())
+    found: list[Extent] = []
+    for board, (part, how) in enumerate(_parts(run, done)):
+        scale = part.info.scale
+        begins = done["begins"] if part is run else 0
+        stop = (part.info.end or {}).get("duration_ps")
+        if part is run:
+            stop = min([scale.start_ps(done["last_time"] * scale.stamp_window), *([] if stop is None else [stop])])
+        first = int(how.times(np.array([scale.start_ps(begins * scale.stamp_window)]))[0])
+        seen = [newest[node] for node in range(how.first_node, how.first_node + how.nodes) if node in newest]
+        last = max([first, *seen])
+        if stop is not None:
+            margin = 0 if part.info.board.startswith("sim:") else _STOP_PS
+            last = max(last, int(how.times(np.array([stop]))[0]) - margin)
+        trimmed = run.info.configuration.get("trimmed") or {}
+        if isinstance(trimmed.get("from_ps"), int):
+            first = max(first, trimmed["from_ps"])
+        if isinstance(trimmed.get("to_ps"), int):
+            last = min(last, trimmed["to_ps"] - 1)
+        found += [Extent(first, max(last, first), board)] * how.nodes
+    return found
+
+
+def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, extents: list[Extent],
+          columns: dict[str, tuple[str, ...]]) -> None:
+    """Creates the table ``gaps``: losses, incomplete items, and what filters and accounting leave open."""
+    db.execute(f"create temp table gaps ({GAPS})")
+    db.execute("insert into gaps select node, from_ps, to_ps, lost, 'loss', false from loss")
+    if "aborted" in columns["events"]:
+        db.execute("insert into gaps select node, time_ps, time_ps, 1, 'aborted', false from events where aborted")
+    if "framed" in columns:
+        _framed_gaps(db, extents)
+    rows: list[tuple[int, int, int, int, str, None]] = []
+
+    def all_of(node: int, n: int, cause: str) -> None:
+        if n:
+            rows.append((node, extents[node].start, extents[node].end, n, cause, None))
+
+    for node, rejected in enumerate(done["rejected_per_node"]):
+        all_of(node, rejected, "filter")
+    for node in _unsure(run, done):
+        all_of(node, MANY, "unsure")
+    for part, how in _parts(run, done):
+        kept = part.info.configuration.get("nodes_kept")
+        triggered = any(part.info.configuration.get(name) for name in ("start", "stop", "trigger_in"))
+        cause = "masked" if part.info.configuration.get("events_out") and not triggered else "filter"
+        for node in range(how.nodes):
+            all_of(how.first_node + node, done["discarded"], cause)
+            if isinstance(kept, list) and node not in kept:
+                all_of(how.first_node + node, MANY, "unsure")
+    if rows:
+        db.executemany("insert into gaps values (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
+    """After a loss, no events of a node can be framed until its next silence: nothing is known between the last whole
+    event before and the first one after, whatever the number of lost nibbles."""
+    db.execute(f"""insert into gaps
+        with whole as (select node, time_ps as t from framed where not aborted),
+        open as (select node, from_ps as lo, to_ps as hi, lost from loss
+                 union all select node, time_ps, time_ps, 0 from framed where aborted)
+        select open.node, coalesce(before.t + 1, {min(own.start for own in extents)}) as lo,
+               coalesce(after.t - 1, {max(own.end for own in extents)}) as hi, {MANY} + sum(lost), 'loss', true
+        from open asof left join whole as before on before.node = open.node and before.t < open.lo
+        asof left join whole as after on after.node = open.node and after.t > open.hi
+        group by open.node, 2, 3""")
+
+
+def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
+    """The nodes of which more may be missing than was counted, or of which nothing was recorded."""
+    trimmed = run.info.configuration.get("trimmed") or {}
+    kept = trimmed.get("nodes")
+    missing = [node for node in range(run.info.nodes) if isinstance(kept, list) and node not in kept]
+    if is_accounted(run, done):
+        return missing
+    links = [*done.get("links_unsure", []), *done.get("links_absent", [])]
+    if links and done["stopped"] and not run.info.boards:
+        doubtful = {8 * link + k for link in links for k in range(8)}
+        return sorted({*missing, *(node for node in doubtful if node < run.info.nodes)})
+    return list(range(run.info.nodes))
+
+
+def _apart(run: DecodedRun, done: dict[str, Any], clock_ps: int) -> int:
+    """By how much stamps of different nodes may be off: front ends and regeneration boards delay their nodes."""
+    clocks = _REGENERATED if "links_unsure" in done else 0
+    for part, _ in _parts(run, done):
+        late = part.info.configuration.get("front_late_clocks")
+        if isinstance(late, list):
+            clocks += max((math.ceil(one) for one in late if isinstance(one, int | float)), default=0)
+    return clocks * clock_ps
+
+
+def _masked(run: DecodedRun) -> frozenset[int]:
+    out = [part.info.configuration.get("events_out") for part in (run.parts() or [run])]
+    return frozenset(one for own in out if isinstance(own, list) for one in own if isinstance(one, int))

@@ -1,0 +1,61 @@
+"""Judges all rules of a file on a RUN."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+from hypermon.host.contracts.doubts import opened_trace
+from hypermon.host.contracts.events import with_state
+from hypermon.host.contracts.judged import Judged
+from hypermon.host.contracts.rates import period, rate
+from hypermon.host.contracts.responses import absence, precedence, response
+from hypermon.host.contracts.rules import Rule, Rules, load_rules
+from hypermon.host.contracts.sequences import order, together
+from hypermon.host.contracts.spans import duration, exclusion, share
+from hypermon.host.contracts.trace import Trace, UnfitError
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.errors import HypermonError
+
+__all__ = ["JUDGES", "judge", "judge_rules"]
+
+#: What judges each kind of rule.
+JUDGES: dict[str, Callable[[Trace, Rule], Judged]] = {
+    "response": response, "absence": absence, "precedence": precedence, "period": period, "duration": duration,
+    "rate": rate, "exclusion": exclusion, "together": together, "order": order, "share": share}
+
+
+def judge(run: DecodedRun, path: str | Path) -> list[Judged]:
+    """Judges the rules of a file, in its order.
+
+    Raises
+    ------
+    InputError
+        if the file is not valid, or a rule does not fit the RUN: an event that does not exist, a wrong condition. Then
+        no rule is judged.
+    """
+    return judge_rules(run, load_rules(path))
+
+
+def judge_rules(run: DecodedRun, rules: Rules) -> list[Judged]:
+    """The same for rules that were loaded."""
+    with opened_trace(run) as (trace, dictionary):
+        fitted = []
+        for rule in rules.rules:
+            try:
+                fitted.append(with_state(rule, dictionary))
+                for key, events in fitted[-1].events.items():
+                    for event in events:
+                        trace.check(fitted[-1], key, event)
+            except UnfitError as error:
+                raise rules.wrong(rule, error.key, str(error)) from None
+        return [_judged(trace, rules, rule) for rule in fitted]
+
+
+def _judged(trace: Trace, rules: Rules, rule: Rule) -> Judged:
+    trace.fresh = rule.fresh_start
+    try:
+        return JUDGES[rule.kind](trace, rule)
+    except UnfitError as error:
+        raise rules.wrong(rule, error.key, str(error)) from None
+    except duckdb.OutOfMemoryException as error:
+        raise HypermonError(f"{rule.name}: more memory or disk is needed: {str(error).splitlines()[0]}") from None

@@ -1,0 +1,131 @@
+"""The verdict on a rule: from the instances that were judged, and the gaps that could hide a violation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.trace import MANY, Trace
+
+__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "time_text"]
+
+#: The states of an instance.
+OK, FAILED, UNDECIDED = 0, 1, 2
+#: Places that are listed for each rule.
+PLACES = 10
+#: Gaps within the recording.
+INNER = "cause not in ('start', 'end')"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rule fails or is undecided. ``why``: in words."""
+
+    time_ps: int
+    node: int
+    failed: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on a rule.
+
+    Parameters
+    ----------
+    verdict : ``pass``, ``fail`` or ``undecided``.
+    instances : how often the rule applied. ``failed``, ``undecided``: in how many places it failed, or is undecided.
+    worst_ps : the worst time that was measured; None if the rule measures none.
+    where : the first places. ``notes``: figures and reasons, for people.
+    """
+
+    rule: Rule
+    verdict: str
+    instances: int
+    failed: int
+    undecided: int
+    worst_ps: int | None = None
+    where: tuple[Place, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def time_text(ps: int) -> str:
+    """A time of a run for people: seconds, without zeros at the end."""
+    sign, ps = ("-" if ps < 0 else ""), abs(ps)
+    text = f"{ps // 10**12}.{ps % 10**12:012d}".rstrip("0")
+    return f"{sign}{text}{'0' * text.endswith('.')} s"
+
+
+def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
+    """What is not known, and of whom."""
+    between = f"between {time_text(lo)} and {time_text(hi)}"
+    items, were = ("items", "were") if n != 1 else ("item", "was")
+    if cause == "loss":
+        lost = f"{n % MANY:,} {'item' if n % MANY == 1 else 'items'}" if n % MANY else "items"
+        return f"node {node} lost {lost} {between}"
+    return {"aborted": f"node {node} began an item at {time_text(lo)} that is not complete",
+            "filter": f"{n:,} {items} that may be of node {node} {were} filtered out, or discarded by a trigger",
+            "masked": f"{n:,} {items} that may be of node {node} {were} discarded by the event mask",
+            "unsure": f"more of node {node} may be missing {between} than was counted",
+            "start": f"nothing is known before {time_text(hi + 1)}, where the recording of node {node} begins",
+            "end": f"nothing is known after {time_text(lo - 1)}, where the recording of node {node} ends"}[cause]
+
+
+def count_of(trace: Trace, question: str) -> int:
+    """A single number of a query; 0 for null."""
+    row = trace.db.execute(question).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
+             instances: int | None = None, vacuous: bool = False) -> Judged:
+    """The verdict from the table ``judged``: ``t``, ``node``, ``value`` (null or picoseconds; the largest is the worst
+    one), ``state``, and ``why``, the cause of a doubt or null, then it is the uncertainty of times.
+
+    Parameters
+    ----------
+    hides : condition on ``g``: gaps that could hide a violation even if all instances are right; None: none can.
+    slack : of the times, for the reasons.
+    instances : if not all rows of ``judged``.
+    vacuous : the rule may pass without instances.
+    """
+    total, failed, unsure, worst = trace.db.execute(
+        f"select count(*), count(*) filter (state = {FAILED}), count(*) filter (state = {UNDECIDED}), max(value) "
+        "from judged").fetchall()[0]
+    hidden = count_of(trace, f"select count(*) from g where {hides}") if hides is not None else 0
+    instances = total if instances is None else instances
+    said = list(notes)
+    if not instances and not vacuous and not failed:
+        said.append("nothing in the run matches: 0 instances")
+    if not trace.sure:
+        said.append("blocks of another run are in the stream: nothing is decided")
+    verdict = "pass"
+    if failed and trace.sure:
+        verdict = "fail"
+    elif failed or unsure or hidden or not trace.sure or (not instances and not vacuous):
+        verdict = "undecided"
+    return Judged(rule, verdict, int(instances), int(failed), int(unsure + hidden),
+                  None if worst is None else int(worst), tuple(_places(trace, hides if hidden else None, slack)),
+                  tuple(said))
+
+
+def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
+    """The first failures, then the first doubts, as far as there is room."""
+    places = [Place(t, node, True, "violated") for t, node in trace.db.execute(
+        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
+    doubts = [Place(t, node, False, _why(trace, t, node, why, slack)) for t, node, why in trace.db.execute(
+        f"select t, node, why from judged where state = {UNDECIDED} order by t, node limit {PLACES}").fetchall()]
+    if hides is not None:
+        doubts += [Place(lo, node, False, gap_text(node, lo, hi, n, cause)) for node, lo, hi, n, cause in
+                   trace.db.execute(f"select node, lo, hi, n, cause from g where {hides} order by lo, node "
+                                    f"limit {PLACES}").fetchall()]
+    doubts.sort(key=lambda place: (place.time_ps, place.node))
+    return places[:PLACES] + doubts[:PLACES - len(places[:PLACES])]
+
+
+def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:
+    if why is None:
+        return f"the difference of two times is uncertain by up to {slack / 1000:,.0f} ns"
+    order = "hi desc" if why == "start" else f"case when hi >= {t} then 0 else 1 end, lo"
+    row = trace.db.execute(f"select node, lo, hi, n, cause from g where cause = ? order by node <> {node}, {order} "
+                           "limit 1", [why]).fetchone()
+    return gap_text(*row) if row else "items may be missing"

@@ -1,0 +1,142 @@
+"""Rules of kinds ``period`` and ``rate``: how often an event comes."""
+
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude
+from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.trace import Trace
+
+__all__ = ["period", "rate"]
+
+
+def period(trace: Trace, rule: Rule) -> Judged:
+    """From one event to the next it takes ``every``, give or take ``tolerance``.
+
+    Each event after the first one is an instance. A lost event makes a gap that is too long undecided. One that is too
+    short stays wrong. ``worst_ps`` is the largest deviation.
+    """
+    events = rule.events["event"]
+    every, tolerance = rule.ps("every") or 0, rule.ps("tolerance") or 0
+    trace.select("a", rule, "event", events)
+    trace.gaps(events)
+    slack = trace.slack(rule.same_node, events)
+    part, same, gaps = _parts(rule)
+    trace.db.execute(f"""create or replace temp table judged as
+        with s as (select t, node, t - lag(t) over ({part}order by t, node) as d from a),
+        known as (from s where d is not null)
+        select s.t, s.node, abs(d - {every}) as value,
+               case when d < {every - tolerance - slack} then {FAILED}
+                    when gap.hi >= s.t - d then {UNDECIDED}
+                    when d > {every + tolerance + slack} then {FAILED}
+                    when abs(d - {every}) <= {tolerance - slack} then {OK}
+                    else {UNDECIDED} end::tinyint as state,
+               case when gap.hi >= s.t - d then gap.cause end as why, d
+        from known as s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=_figures(trace, every))
+
+
+def _figures(trace: Trace, every: int) -> list[str]:
+    missing, extra, low, half, high = trace.db.execute(f"""
+        select sum(case when d > {every} then greatest(round(d / {every}) - 1, 0) end) filter (state = {FAILED}),
+               count(*) filter (state = {FAILED} and d < {every}),
+               quantile_disc(d - {every}, 0.01), quantile_disc(d - {every}, 0.5), quantile_disc(d - {every}, 0.99)
+        from judged""").fetchall()[0]
+    if half is None:
+        return []
+    return [f"deviations of 1, 50 and 99 %: {low / 1000:+,.1f}, {half / 1000:+,.1f}, {high / 1000:+,.1f} ns",
+            *([f"{int(missing):,} missing"] if missing else []), *([f"{extra:,} too early"] if extra else [])]
+
+
+def _parts(rule: Rule) -> tuple[str, str, str]:
+    """SQL for events of each node, or of all: the partition, the join with gaps, and the table of gaps."""
+    if rule.same_node:
+        return "partition by node ", "gap.node = s.node and ", "gn"
+    return "", "", "gm"
+
+
+def rate(trace: Trace, rule: Rule) -> Judged:
+    """In each window of ``per`` within the recording, there are at least ``min`` and at most ``max`` events.
+
+    Instances are the windows that begin at an event, or for ``min`` just after one.
+    """
+    events = rule.events["event"]
+    trace.select("a", rule, "event", events)
+    trace.gaps(events)
+    slack = trace.slack(rule.same_node, events)
+    least, most = rule.ps("min"), rule.ps("max")
+    trace.db.execute("create or replace temp table judged (t bigint, node smallint, value bigint, state tinyint, "
+                     "why varchar)")
+    hides = None
+    if most is not None:
+        _at_most(trace, rule, most, slack)
+        hides = "hides"
+    if least:
+        _at_least(trace, rule, least, slack)
+    per = rule.ps("per") or 0
+    shortest = min((own.end - own.start for own in trace.nodes), default=0)
+    notes = []
+    if shortest + slack < per:
+        notes.append("the recording is shorter than one window")
+        trace.db.execute(f"update judged set state = {UNDECIDED}, why = 'end' where state = {OK}")
+    if hides is None:
+        trace.db.execute("create or replace temp table g as select *, false as hides from g")
+    return conclude(trace, rule, hides=hides, slack=slack, notes=notes)
+
+
+def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
+    """Windows that begin at an event that was seen, and those that begin at one that was lost."""
+    per = rule.ps("per") or 0
+    part, _, _ = _parts(rule)
+    by = "node" if rule.same_node else "0::smallint"
+    db = trace.db
+    db.execute(f"""create or replace temp table counts as
+        select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
+        from a group by {by}, t""")
+    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
+        db.execute(f"""create or replace temp table {name} as
+            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
+                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
+    # The lost items that may be in a window: those of gaps that begin before its end, without those of gaps that end
+    # before its beginning.
+    lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
+               asof left join lost_hi as l1 on l1.node = s.own and l1.t < s.t"""
+    db.execute(f"""insert into judged
+        with s as (select t, node, {by} as own, 0 as long,
+                          lead(t, {max(most, 1)}) over ({part}order by t, node) as beyond from a),
+        counted as (select s.*, c2.n - coalesce(c1.n, 0) as seen, coalesce(l2.n, 0) - coalesce(l1.n, 0) as lost from s
+                    asof left join counts as c2 on c2.node = s.own and c2.t < s.t + {per + slack}
+                    asof left join counts as c1 on c1.node = s.own and c1.t < s.t
+                    {lost})
+        select t, node, null, case when {'true' if most == 0 else f'beyond - t < {per - slack}'} then {FAILED}
+                                   when seen + lost > {most} then {UNDECIDED} else {OK} end,
+               case when lost > 0 then (select min(cause) from g where {INNER}) end from counted""")
+    db.execute(f"""create or replace temp table g as
+        with s as (select *, {by} as own, lo as t, hi - lo as long from g where {INNER})
+        select s.id, s.node, s.lo, s.hi, s.n, s.cause,
+               coalesce(c2.n, 0) - coalesce(c1.n, 0) + coalesce(l2.n, 0) - coalesce(l1.n, 0) > {most} as hides
+        from s asof left join counts as c2 on c2.node = s.own and c2.t < s.t + s.long + {per + slack}
+        asof left join counts as c1 on c1.node = s.own and c1.t < s.t - {slack}
+        {lost} union all select *, false from g where not ({INNER})""")
+
+
+def _at_least(trace: Trace, rule: Rule, least: int, slack: int) -> None:
+    """The time from an event to the one that is ``least`` events later, ends of the recording included."""
+    per = rule.ps("per") or 0
+    part, same, gaps = _parts(rule)
+    if rule.same_node:
+        nodes = trace.nodes_of(rule.events["event"])
+        whose = f"node in ({', '.join(map(str, nodes))})" if nodes is not None else "node in (select node from a)"
+        edges = f"select {{0}} as t, node, {{1}} as edge from extent where {whose}"
+    else:
+        # All of the recording that all boards have.
+        edges = "select {2}({0}) as t, 0::smallint as node, {1} as edge from extent having count(*) > 0"
+    trace.db.execute(f"""insert into judged
+        with every as (select t, node, 1 as edge from a union all {edges.format('first', 0, 'max')}
+                       union all {edges.format('last', 2, 'min')}),
+        s as (select t, node, edge, coalesce(lead(t, {least}) over ({part}order by edge, t),
+                                             last_value(t) over ({part}order by edge, t rows between unbounded
+                                             preceding and unbounded following)) as until from every)
+        select s.t, s.node, null, case when until - s.t <= {per - slack} then {OK}
+                                       when until - s.t > {per + slack} and not coalesce(gap.hi > s.t, false)
+                                           then {FAILED}
+                                       else {UNDECIDED} end,
+               case when gap.hi > s.t then gap.cause end
+        from (from s where edge < 2) as s asof left join {gaps} as gap on {same}gap.lo < s.until""")

@@ -1,0 +1,237 @@
+"""Rules of kinds ``response``, ``precedence`` and ``absence``: an event, and another one within a time of it.
+
+``response`` asks for an event B within a time after each A. ``precedence`` is its mirror image in time. ``absence``
+with ``after`` asks that there is no such B; ``absence`` with ``between`` is about the last B or C before each A.
+"""
+
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude
+from hypermon.host.contracts.rules import Event, Rule
+from hypermon.host.contracts.trace import ENDLESS, Trace
+
+__all__ = ["absence", "precedence", "response"]
+
+
+def response(trace: Trace, rule: Rule) -> Judged:
+    """After each ``after``, an ``expect`` comes within ``min`` to ``max``."""
+    _prepare(trace, rule, "after", "expect")
+    least, most = rule.ps("min") or 0, rule.ps("max")
+    slack = _match(trace, rule, "after", "expect", least, ENDLESS if most is None else most, mirrored=False)
+    return _concluded(trace, rule, "after", "expect", least, ENDLESS if most is None else most, slack)
+
+
+def precedence(trace: Trace, rule: Rule) -> Judged:
+    """Before each ``event``, a ``needs`` came, at most ``within`` earlier."""
+    _prepare(trace, rule, "event", "needs")
+    most = rule.ps("within")
+    slack = _match(trace, rule, "event", "needs", 0, ENDLESS if most is None else most, mirrored=True)
+    return _concluded(trace, rule, "event", "needs", 0, ENDLESS if most is None else most, slack)
+
+
+def absence(trace: Trace, rule: Rule) -> Judged:
+    """There is no ``event``; or none between two events; or none ``within`` a time after an event."""
+    if "between" in rule.events:
+        return _between(trace, rule)
+    if "after" in rule.events:
+        return _none_after(trace, rule)
+    events = rule.events["event"]
+    trace.select("a", rule, "event", events)
+    trace.gaps(events)
+    trace.db.execute(f"create or replace temp table judged as select t, node, null::bigint as value, "
+                     f"{FAILED} as state, null::varchar as why from a")
+    return conclude(trace, rule, hides=INNER, vacuous=True)
+
+
+def _prepare(trace: Trace, rule: Rule, trigger: str, wanted: str) -> None:
+    """Creates the tables ``a`` and ``b`` of the two kinds of events."""
+    trace.select("a", rule, trigger, rule.events[trigger])
+    trace.select("b", rule, wanted, rule.events[wanted])
+
+
+def _alone(trace: Trace, rule: Rule, *keys: str) -> bool:
+    """The events of a rule belong to one node each time: it says so, or there is only one node."""
+    nodes = trace.nodes_of([event for key in keys for event in rule.events[key]])
+    return rule.same_node or len(trace.nodes if nodes is None else nodes) == 1
+
+
+def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most: int, mirrored: bool) -> int:
+    """Creates ``judged``: whether each row of ``a`` has a row of ``b`` from ``least`` to ``most`` after it.
+
+    Returns the slack. If the rule is mirrored, times are negated first, so that before means after.
+    """
+    trace.gaps(rule.events[wanted])
+    if mirrored:
+        for table in ("a", "b"):
+            trace.db.execute(f"update {table} set t = -t")
+        for table in ("g", "gn", "gm"):
+            trace.db.execute(f"update {table} set lo = -hi, hi = -lo")
+    events = [*rule.events[trigger], *rule.events[wanted]]
+    own = trace.slack(True)
+    if _alone(trace, rule, trigger, wanted):
+        first = max(least - own, 1)
+        trace.db.execute(_judge(
+            "", sure=_first("sure", max(least + own, 1) if least else 1, node=True),
+            may=_first("may", first, node=True),
+            is_sure=f"sure.t <= a.t + {most - own}", is_may=f"may.t <= a.t + {most + own}",
+            value="may.t - a.t", gap=f"asof left join gn as gap on gap.node = a.node and gap.lo <= a.t + {most + own}",
+            is_gap=f"gap.hi >= a.t + {first}"))
+        return own
+    slack = trace.slack(False, events)
+    low, high = least - slack, most + slack
+    counted = low <= 0
+    if counted:
+        _counts(trace)
+    may = (f"""asof left join counts as n2 on n2.key = a.key and n2.t <= a.t + {high}
+               asof left join counts as n1 on n1.key = a.key and n1.t <= a.t + {low - 1}
+               asof left join counts_own as o2 on o2.key = a.key and o2.node = a.node and o2.t <= a.t
+               asof left join counts_own as o1 on o1.key = a.key and o1.node = a.node and o1.t <= a.t + {low - 1}
+               """ if counted else _first("may", low, node=False))
+    is_may = ("coalesce(n2.n, 0) - coalesce(n1.n, 0) > coalesce(o2.n, 0) - coalesce(o1.n, 0)" if counted
+              else f"may.t <= a.t + {high}")
+    trace.db.execute(_judge(
+        _first("own", max(least + own, 1) if least else 1, node=True) + _first("next", max(least, 1), node=False),
+        sure=_first("sure", least + slack, node=False), may=may,
+        is_sure=f"sure.t <= a.t + {most - slack} or own.t <= a.t + {most - own}", is_may=is_may,
+        value="next.t - a.t", gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
+        is_gap=f"gap.hi >= a.t + {low}"))
+    return slack
+
+
+def _first(name: str, after: int, node: bool) -> str:
+    """Joins the first row of ``b`` at least that long after a row of ``a``."""
+    same = f" and {name}.node = a.node" if node else ""
+    return f"asof left join b as {name} on {name}.key = a.key{same} and {name}.t >= a.t + {after}\n"
+
+
+def _counts(trace: Trace) -> None:
+    """Tables of how many rows of ``b`` there are up to a time: of a key, and of a key and a node."""
+    for name, by in (("counts", "key"), ("counts_own", "key, node")):
+        trace.db.execute(f"""create or replace temp table {name} as
+            select {by}, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
+            from b group by {by}, t""")
+
+
+def _judge(more: str, *, sure: str, may: str, is_sure: str, is_may: str, value: str, gap: str, is_gap: str) -> str:
+    return f"""create or replace temp table judged as
+        select a.t, a.node, {value} as value,
+               case when {is_sure} then {OK} when {is_may} or {is_gap} then {UNDECIDED} else {FAILED} end::tinyint
+                   as state,
+               case when {is_gap} then gap.cause end as why
+        from a
+        {more}{sure}{may}
+        {gap}"""
+
+
+def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most: int, slack: int) -> Judged:
+    """Lost triggers have to be answered as well, by one event for all times at which they may have been."""
+    mirrored = rule.kind == "precedence"
+    alone = _alone(trace, rule, trigger, wanted)
+    trace.db.execute("create or replace temp table wanted as from g")
+    trace.gaps(rule.events[trigger])
+    if mirrored:
+        trace.db.execute("update g set lo = -hi, hi = -lo")
+    if rule.key:
+        trace.db.execute("create or replace temp table hiding as from g where " + INNER)
+    else:
+        early = 1 if alone and not least else max(least + slack, 1)
+        same = " and b.node = h.node" if alone else ""
+        trace.db.execute(f"""create or replace temp table hiding as
+            select h.* from (from g where {INNER}) as h asof left join b on b.key = 0::bigint{same}
+                and b.t >= h.hi + {early}
+            where b.t is null or b.t > h.lo + {most - slack}""")
+    if mirrored:
+        trace.db.execute("update hiding set lo = -hi, hi = -lo")
+        trace.db.execute("update judged set t = -t")
+    if mirrored:
+        trace.db.execute("update wanted set lo = -hi, hi = -lo")
+    trace.db.execute("""create or replace temp table g as
+        select *, true as hides from hiding union all select *, false from wanted""")
+    return conclude(trace, rule, hides="hides", slack=slack)
+
+
+def _none_after(trace: Trace, rule: Rule) -> Judged:
+    """No ``event`` within a time after ``after``: the response that must not come."""
+    within = rule.ps("within") or 0
+    _prepare(trace, rule, "after", "event")
+    slack = _match(trace, rule, "after", "event", 0, within, mirrored=False)
+    trace.db.execute(f"update judged set state = case state when {OK} then {FAILED} when {FAILED} then {OK} "
+                     f"else {UNDECIDED} end")
+    trace.db.execute(f"update judged set value = null where state <> {FAILED}")
+    trace.db.execute("create or replace temp table wanted as from g")
+    triggers, both = rule.events["after"], [*rule.events["after"], *rule.events["event"]]
+    trace.gaps(both)
+    nodes = trace.nodes_of(triggers)
+    mine = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
+    # A lost trigger matters if an event follows that was seen, that was lost, too, or that comes after the end.
+    trace.db.execute(f"""create or replace temp table g as
+        with near as (select *, lead(lo) over (order by lo, hi) as later, max(hi) over (order by lo, hi
+                      rows between unbounded preceding and 1 preceding) as earlier from g),
+        mine as (from near where {INNER} and {mine}),
+        seen as (select mine.*, b.t as found from mine asof left join
+                 (select 0 as one, t from b) as b on b.one = mine.node * 0 and b.t >= mine.lo - {slack})
+        select id, node, lo, hi, n, cause, true as hides from seen
+        where found <= hi + {within + slack} or n > 1 or later <= hi + {within + slack} or earlier >= lo - {slack}
+        union all select *, false from wanted""")
+    return conclude(trace, rule, hides="hides", slack=slack, vacuous=True)
+
+
+def _between(trace: Trace, rule: Rule) -> Judged:
+    """No ``event`` after a B that a C follows, if none came in between."""
+    begin, end = rule.events["between"]
+    trace.select("a", rule, "event", rule.events["event"])
+    trace.select("b", rule, "between", [begin])
+    trace.select("c", rule, "between", [end])
+    same = _alone(trace, rule, "event", "between")
+    every: list[Event] = [*rule.events["event"], begin, end]
+    slack = trace.slack(same, every)
+    step = 1 if same else slack + 1
+    trace.gaps([begin])
+    trace.db.execute("create or replace temp table gb as from gn" if same else
+                     "create or replace temp table gb as select 0 as node, * from gm")
+    trace.gaps([end])
+    trace.db.execute("create or replace temp table gc as from gn" if same else
+                     "create or replace temp table gc as select 0 as node, * from gm")
+    # An event is inside for sure if a B came before it, and between the two no C can have come, but one comes later;
+    # it is outside for sure if a C came before it, and after that no B can have come.
+    own = "and {0}.node = a.node" if same else ""
+    gap = "{0}.node = a.node" if same else "{0}.node = a.node * 0"
+    joins = "".join(
+        f"asof left join {table} as {name} on {name}.key = a.key {own.format(name)} and {name}.t {way} a.t {by}\n"
+        for name, table, way, by in (
+            ("b_sure", "b", "<=", f"- {step}"), ("b_may", "b", "<=", f"+ {0 if same else step - 1}"),
+            ("c_sure", "c", "<=", f"- {step}"), ("c_may", "c", "<=", f"+ {0 if same else step - 1}"),
+            ("c_next", "c", ">=", f"+ {step}")))
+    trace.db.execute(f"""create or replace temp table judged as
+        select a.t, a.node, null::bigint as value,
+               case when b_sure.t is not null and c_next.t is not null
+                         and (c_may.t is null or c_may.t <= b_sure.t - {step})
+                         and not coalesce(no_c.hi >= b_sure.t, false) then {FAILED}
+                    when c_sure.t is not null and (b_may.t is null or b_may.t <= c_sure.t - {step})
+                         and not coalesce(no_b.hi >= c_sure.t, false) then {OK}
+                    when b_may.t is null and no_b.hi is null then {OK}
+                    else {UNDECIDED} end::tinyint as state,
+               case when no_c.hi >= coalesce(b_sure.t, a.t) then no_c.cause
+                    when no_b.hi >= coalesce(c_sure.t, no_b.hi) then no_b.cause
+                    when c_next.t is null then 'end' end as why
+        from a {joins}
+        asof left join gc as no_c on {gap.format('no_c')} and no_c.lo <= a.t + {step}
+        asof left join gb as no_b on {gap.format('no_b')} and no_b.lo <= a.t + {step}""")
+    scopes = trace.db.execute("select count(*) from b").fetchall()[0][0]
+    trace.gaps(rule.events["event"])
+    trace.db.execute(f"create or replace temp table hiding as from g where {INNER}")
+    trace.gaps(every)
+    # A lost event is outside for sure only if the same holds for all times at which it may have been.
+    if not rule.key:
+        same_h = "and {0}.node = h.node" if same else ""
+        gap_h = "{0}.node = h.node" if same else "{0}.node = h.node * 0"
+        trace.db.execute(f"""create or replace temp table hiding as
+            select h.* from hiding as h
+            asof left join c as c_sure on c_sure.key = h.node * 0 {same_h.format('c_sure')}
+                and c_sure.t <= h.lo - {step}
+            asof left join b as b_may on b_may.key = h.node * 0 {same_h.format('b_may')} and b_may.t <= h.hi + {step}
+            asof left join gb as no_b on {gap_h.format('no_b')} and no_b.lo < h.lo
+            asof left join gb as at_b on {gap_h.format('at_b')} and at_b.lo <= h.hi + {step}
+            where c_sure.t is null or b_may.t > c_sure.t - {step} or no_b.hi >= c_sure.t
+                  or (at_b.hi >= c_sure.t and (h.n > 1 or at_b.lo <> h.lo or at_b.hi <> h.hi))""")
+    trace.db.execute("create or replace temp table g as select *, true as hides from hiding "
+                     f"union all select *, false from g where {INNER} or cause in ('start', 'end')")
+    return conclude(trace, rule, hides="hides", slack=slack, instances=scopes, vacuous=True)

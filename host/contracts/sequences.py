@@ -1,0 +1,94 @@
+"""Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
+
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.trace import FAR, Trace, UnfitError
+
+__all__ = ["order", "together"]
+
+
+def order(trace: Trace, rule: Rule) -> Judged:
+    """The events come in the order of the list, again and again, with none of the list in between.
+
+    Each event is an instance: it must follow its predecessor in the list, and the last event of all must be followed by
+    the rest of the list, which may come after the end of the recording.
+    """
+    events = rule.events["events"]
+    _refuse_twice(rule)
+    trace.select("a", rule, "events", events)
+    trace.gaps(events)
+    by = [*(["key"] if rule.key else []), *(["node"] if rule.same_node else [])]
+    part = f"partition by {', '.join(by)} " if by else ""
+    slack = trace.slack(rule.same_node, events)
+    # Events of different nodes whose stamps differ by less than the slack may have come in either order.
+    near = f"over ({part}order by t range between {slack} preceding and {slack} following)"
+    alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
+    same = "gap.node = s.node and " if rule.same_node else ""
+    gaps = "gn" if rule.same_node else "gm"
+    last = len(events) - 1
+    # Without anything before the recording, nor a loss before an event, the event is the first one of all.
+    fresh = "gap.hi is null" if trace.fresh else "false"
+    trace.db.execute(f"""create or replace temp table judged as
+        with placed as (select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since,
+                               lead(pos) over own as after, {alone} as alone
+                        from a window own as ({part}order by t, node)),
+        s as (select *, lag(alone, 1, true) over ({part}order by t, node) as alone_before from placed)
+        select s.t, s.node, null::bigint as value,
+               case when not (alone and alone_before) or (before is not null and gap.hi >= since) then {UNDECIDED}
+                    when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
+                    when before is null and pos > 0 then {FAILED}
+                    when before is not null and pos <> (before + 1) % {len(events)} then {FAILED}
+                    when after is null and pos < {last} then {UNDECIDED}
+                    else {OK} end::tinyint as state,
+               case when not (alone and alone_before) then null
+                    when before is not null and gap.hi >= since then gap.cause
+                    when before is null and pos > 0 then coalesce(gap.cause, 'start')
+                    when after is null and pos < {last} then 'end' end as why
+        from s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
+    return conclude(trace, rule, hides=INNER, slack=slack)
+
+
+def _refuse_twice(rule: Rule) -> None:
+    names = [(event.name, event.nodes, event.where) for event in rule.events["events"]]
+    if len(set(names)) < len(names):
+        raise UnfitError("events", "an event is in the list twice")
+
+
+def together(trace: Trace, rule: Rule) -> Judged:
+    """The first events of all nodes lie within a time of each other, the second ones, and so on.
+
+    The nodes are those that the rule names, or all that are seen to write the event. Events are counted from the start
+    of the recording.
+    """
+    [event] = rule.events["event"]
+    within = rule.ps("within") or 0
+    trace.select("a", rule, "event", [event])
+    trace.gaps([event])
+    slack = trace.slack(False, [event])
+    nodes = count_of(trace, "select count(distinct node) from a") if event.nodes is None else len(event.nodes)
+    late = event.nodes is not None or nodes > 0
+    ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
+                           f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
+    # From its first gap on, the numbers of a node's events are not known.
+    trace.db.execute(f"""create or replace temp table judged as
+        with firsts as (select node, min(lo) as lo, min_by(cause, lo) as cause from g where {INNER} group by node),
+        first as (select coalesce(min(lo), {FAR}) as lo from firsts),
+        numbered as (select t, node, row_number() over (partition by node order by t) as k from a),
+        doubted as (select numbered.*, firsts.cause, coalesce(t >= firsts.lo, false) as doubt
+                    from numbered left join firsts using (node)),
+        turns as (select k, min(t) as t, max(t) as last, count(*) as nodes, bool_or(doubt) as doubt,
+                         arg_min(node, t) as node, min(cause) as cause from doubted group by k)
+        select t, node, case when nodes = {nodes} and not doubt then last - t end as value,
+               case when doubt then {UNDECIDED}
+                    when nodes = {nodes} and last - t <= {within - slack} then {OK}
+                    when last - t > {within + slack} then {FAILED}
+                    when nodes = {nodes} then {UNDECIDED}
+                    when t + {within + slack} < least((select lo from first), {ends}) then {FAILED}
+                    else {UNDECIDED} end::tinyint as state,
+               case when doubt or (nodes < {nodes} and (select lo from first) <= t + {within + slack})
+                         then coalesce(cause, (select min_by(cause, lo) from firsts))
+                    when nodes < {nodes} then 'end' end as why
+        from turns where {nodes} > 1""")
+    notes = [f"node {trace.db.execute('select any_value(node) from a').fetchall()[0][0]} alone writes it: nothing is "
+             "compared"] if nodes == 1 else []
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=notes)

@@ -1,0 +1,197 @@
+"""Rules of kinds ``duration``, ``exclusion`` and ``share``: spans of time between two events, the states of a program.
+
+For ``duration``, an end ends the most recently begun span of its key, as in the table ``states``. For ``exclusion`` and
+``share``, a node is inside from a begin to the next end, whatever the key.
+"""
+
+import math
+
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.trace import MANY, Trace
+
+__all__ = ["duration", "exclusion", "share"]
+
+
+def duration(trace: Trace, rule: Rule) -> Judged:
+    """Spans last at least ``min`` and at most ``max``; with ``quantile``, that quantile of them does."""
+    events = [*rule.events["begin"], *rule.events["end"]]
+    trace.select("begins", rule, "begin", rule.events["begin"])
+    trace.select("ends", rule, "end", rule.events["end"])
+    trace.gaps(events)
+    slack = trace.slack(rule.same_node, events)
+    least, most = rule.ps("min") or 0, rule.ps("max")
+    _pairs(trace, rule, slack)
+    high = "false" if most is None else f"d > {most + slack}"
+    fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
+    trace.db.execute(f"""create or replace temp table judged as
+        select t, node, case when until is not null and begun and not doubt then d end as value,
+               case when not begun or doubt then {UNDECIDED}
+                    when {high} or (until is not null and d < {least - slack}) then {FAILED}
+                    when until is null and {'true' if most is not None else f'd < {least + slack}'} then {UNDECIDED}
+                    when {fits} then {OK} else {UNDECIDED} end::tinyint as state,
+               case when not begun then 'start' when doubt then cause when until is null and not ({high}) then 'end' end
+                   as why
+        from spans""")
+    if "quantile" in rule.values:
+        return _quantile(trace, rule, slack)
+    return conclude(trace, rule, hides=INNER, slack=slack)
+
+
+def _pairs(trace: Trace, rule: Rule, slack: int) -> None:
+    """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
+    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``."""
+    by = ["key", *(["node"] if rule.same_node else [])]
+    order = f"partition by {', '.join(by)} order by t, part, node"
+    same = "gap.node = s.node and " if rule.same_node else ""
+    near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
+    alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
+    trace.db.execute(f"""create or replace temp table spans as
+        with edges as (select t, node, key, 1 as part from begins union all select t, node, key, 0 from ends),
+        summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total, {alone} as alone
+                   from edges),
+        opened as (select *, total - least(0, min(total) over ({order} rows unbounded preceding)) as depth from summed),
+        levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from opened),
+        paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
+                   window same as (partition by {', '.join(by)}, level order by t, part, node)),
+        s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
+                     not (alone and alone_end) as unsure, last from paired join extent using (node)
+              where part = 1 or level = 0)
+        select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
+               unsure or (begun and gap.hi >= s.t and gap.lo <= coalesce(until, last)) as doubt,
+               case when not unsure then gap.cause end as cause
+        from s asof left join {'gn' if rule.same_node else 'gm'} as gap
+             on {same}gap.lo <= if(s.begun, coalesce(s.until, s.last), s.t)
+        where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
+
+
+def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
+    """The quantile of durations as an interval: spans that are not known may be as short or as long as any."""
+    q, least, most = float(rule.values["quantile"]), rule.ps("min") or 0, rule.ps("max")
+    known = count_of(trace, "select count(value) from judged")
+    open_ = count_of(trace, "select count(*) from judged where value is null")
+    lost = count_of(trace, f"select sum(n) from g where {INNER}")
+    unknown = open_ + min(lost, MANY)
+
+    def at(rank: int) -> int:
+        return count_of(trace, "select value from judged where value is not null order by value limit 1 "
+                               f"offset {max(rank, 1) - 1}")
+
+    total = known + unknown
+    upper_rank, lower_rank = max(math.ceil(q * total), 1), math.ceil(q * total) - unknown
+    upper = at(upper_rank) if known and upper_rank <= known else None
+    lower = at(lower_rank) if 0 < lower_rank <= known else 0
+    middle = at(math.ceil(q * known)) if known else 0
+    passes = known > 0 and (most is None or (upper is not None and upper + slack <= most)) and (
+        not least or lower - slack >= least)
+    fails = known > 0 and ((most is not None and lower - slack > most)
+                           or (least > 0 and upper is not None and upper + slack < least))
+    state = OK if passes else FAILED if fails else UNDECIDED
+    shown = "" if upper == lower else f"; with what is not known, at least {lower / 1000:,.1f} ns" + (
+        "" if upper is None else f" and at most {upper / 1000:,.1f} ns")
+    trace.db.execute(f"""create or replace temp table judged as
+        select t, node, {middle}::bigint as value, {state}::tinyint as state,
+               {"coalesce(why, 'loss')" if unknown else 'why'} as why
+        from judged order by value desc nulls last limit 1""")
+    notes = [f"quantile {q:g} of {known:,}: {middle / 1000:,.1f} ns{shown}"] if known else []
+    return conclude(trace, rule, slack=slack, notes=notes, instances=known)
+
+
+def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
+    """Creates ``segments``: ``lane``, ``node``, ``t``, ``until``, ``state``: 0 outside, 1 inside, 2 not known.
+
+    Parameters
+    ----------
+    groups : tables of begins and of ends; the number of a group is ``lane``. The gaps of each are in ``gaps_LANE``.
+    """
+    marks = " union all ".join(
+        f"select {lane}::int as lane, node, t, 1 as mark, 0 as opens, 1 as turn from {begins} union all "
+        f"select {lane}, node, t, 0, 0, 0 from {ends} union all "
+        f"select {lane}, node, lo, null, 1, -1 from gaps_{lane} union all "
+        f"select {lane}, node, hi, null, -1, 2 from gaps_{lane}"
+        for lane, (begins, ends) in enumerate(groups))
+    order = "partition by lane, node order by t, turn"
+    trace.db.execute(f"""create or replace temp table segments as
+        with points as ({marks}),
+        opened as (select *, sum(opens) over ({order} rows unbounded preceding) as depth from points),
+        marked as (select *, case when depth > 0 then 2 else mark end as known from opened),
+        held as (select lane, node, t, lead(t) over ({order}) as next, row_number() over ({order}) as nth, mark, opens,
+                        coalesce(last_value(known ignore nulls) over ({order} rows unbounded preceding), 2) as state
+                 from marked)
+        select lane, node, t, coalesce(next, last) as until, state from held join extent using (node)
+        union all
+        select lane, node, first, t, if(opens = 0 and (mark = 1 or {str(trace.fresh).lower()}), 0, 2)
+        from held join extent using (node)
+        where nth = 1""")
+
+
+def share(trace: Trace, rule: Rule) -> Judged:
+    """Of the time of the recording, each node is inside for at least ``min`` and at most ``max``, from 0 to 1."""
+    events = [*rule.events["begin"], *rule.events["end"]]
+    trace.select("begins", rule, "begin", rule.events["begin"])
+    trace.select("ends", rule, "end", rule.events["end"])
+    trace.gaps(events)
+    trace.db.execute(f"create or replace temp table gaps_0 as select * from g where {INNER}")
+    _states(trace, [("begins", "ends")])
+    slack = trace.slack(True)
+    low = f"least_ps < {float(rule.values.get('min', 0.0))!r} * whole"
+    high = f"most_ps > {float(rule.values.get('max', 1.0))!r} * whole"
+    nodes = trace.nodes_of(events)
+    whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
+    trace.db.execute(f"""create or replace temp table judged as
+        with inside as (select node, sum(until - t) filter (state = 1) as sure,
+                               sum(until - t) filter (state = 2) as may, count(*) as edges from segments group by node),
+        known as (select node, first, last - first as whole,
+                         coalesce(greatest(coalesce(sure, 0) - edges * {slack}, 0), 0) as least_ps,
+                         coalesce(least(coalesce(sure, 0) + coalesce(may, 0) + edges * {slack}, last - first),
+                                  {'0' if trace.fresh else 'last - first'}) as most_ps, sure, may
+                  from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
+        select first as t, node, null::bigint as value,
+               case when most_ps < {float(rule.values.get('min', 0.0))!r} * whole
+                         or least_ps > {float(rule.values.get('max', 1.0))!r} * whole then {FAILED}
+                    when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
+               case when sure is null and may is null then 'start'
+                    when may > 0 then (select min(cause) from g where {INNER} and g.node = known.node)
+                   end as why, least_ps / whole as low, most_ps / whole as high
+        from known where whole > 0""")
+    rows = trace.db.execute(f"select node, low, high from judged order by state = {FAILED} desc, state desc, "
+                            "high - low desc, node limit 1").fetchall()
+    notes = [f"node {node}: {100 * low:.3g} to {100 * high:.3g} %" for node, low, high in rows]
+    lost = "g.node not in (select node from judged)" if nodes is None else "false"
+    return conclude(trace, rule, hides=f"{INNER} and {lost}", slack=slack, notes=notes)
+
+
+def exclusion(trace: Trace, rule: Rule) -> Judged:
+    """Spans of different groups never overlap; with one group, spans of different nodes."""
+    events = list(rule.events["spans"])
+    pairs = [(events[k], events[k + 1]) for k in range(0, len(events), 2)]
+    groups = []
+    for lane, (begin, end) in enumerate(pairs):
+        trace.select(f"begins_{lane}", rule, "spans", [begin])
+        trace.select(f"ends_{lane}", rule, "spans", [end])
+        trace.gaps([begin, end])
+        trace.db.execute(f"create or replace temp table gaps_{lane} as select * from g where {INNER}")
+        groups.append((f"begins_{lane}", f"ends_{lane}"))
+    trace.gaps(events)
+    _states(trace, groups)
+    slack = trace.slack(False, events)
+    whose = "lane" if len(pairs) > 1 else "node"
+    for name, known, by in (("sure", "1", slack), ("may", "1, 2", -slack)):
+        # Lanes that are inside at each time, in halves of a picosecond: each edge is moved by half the slack. Ends come
+        # before begins of the same time.
+        trace.db.execute(f"""create or replace temp table {name} as
+            with inside as (select {whose} as lane, node, 2 * t + {by} as t, 2 * until - {by} as until
+                            from segments
+                            where state in ({known}) and 2 * until - {by} > 2 * t + {by}),
+            edges as (select lane, node, t, 1 as step from inside union all select lane, node, until, -1 from inside),
+            summed as (select *, sum(step) over (partition by lane order by t, step rows unbounded preceding) as depth
+                       from edges),
+            turns as (select lane, node, t, step from summed where depth = (step + 1) // 2),
+            active as (select *, sum(step) over (order by t, step, lane rows unbounded preceding) as lanes from turns)
+            select (t - {by}) // 2 as t, node from active where step = 1 and lanes > 1""")
+    trace.db.execute(f"""create or replace temp table judged as
+        select t, node, null::bigint as value, {FAILED}::tinyint as state, null::varchar as why from sure union all
+        select t, node, null, {UNDECIDED}::tinyint, (select min(cause) from g where {INNER}) from may
+        where (t, node) not in (select t, node from sure)""")
+    spans = sum(count_of(trace, f"select count(*) from {begins}") for begins, _ in groups)
+    return conclude(trace, rule, slack=slack, instances=spans)

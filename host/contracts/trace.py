@@ -1,0 +1,219 @@
+"""A recorded trace in DuckDB, and what is not known about it: the ground on which rules are judged.
+
+Everything is in the time of stamps. The difference of two stamps is off by at most the *slack*. Items that may be
+missing are rows of the table ``gaps``: a node may have written up to ``n`` more items with stamps from ``lo`` to
+``hi``. The time before the start of the recording and after its end are such gaps, too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+from hypermon.host.contracts.rules import Event, Rule, near
+
+__all__ = ["ENDLESS", "FAR", "MANY", "GAPS", "Extent", "Source", "Trace", "UnfitError"]
+
+#: A time that no run reaches, in picoseconds; the same for a time that a rule does not limit; more items than any loss.
+FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
+#: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
+#: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
+GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
+
+
+class UnfitError(ValueError):
+    """A rule does not fit the RUN: ``key`` is the key to blame."""
+
+    def __init__(self, key: str, reason: str):
+        self.key = key
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What was recorded of a node.
+
+    Parameters
+    ----------
+    start, end : stamps of its items are within these two. ``board``: the board that recorded it.
+    """
+
+    start: int
+    end: int
+    board: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where events are.
+
+    Parameters
+    ----------
+    sql : a query with the columns ``time_ps`` and ``node``, and one for each field.
+    fields : the names of the fields. ``whole``: those that are whole numbers of less than 64 bits.
+    ids : the ids of the events, if they have any.
+    ends : the field with the other node of a message, and whether the event sends it.
+    items, framed : the events are items, or were framed from nibbles; or some are the one, and some the other.
+    """
+
+    sql: str
+    fields: tuple[str, ...] = ()
+    whole: frozenset[str] = frozenset()
+    ids: frozenset[int] = frozenset()
+    ends: tuple[str, bool] | None = None
+    items: bool = True
+    framed: bool = False
+
+
+@dataclass
+class Trace:
+    """A trace.
+
+    Parameters
+    ----------
+    db : has the table ``gaps`` (:data:`GAPS`), the ends of the recording not among them.
+    nodes : the extent of each node.
+    source : the events that a name means; raises ValueError for a name that means none.
+    slack_ps : by how much the difference of two stamps of one node may be off.
+    apart_ps : by how much more that of stamps of different nodes of a board may be off.
+    unsure_ps : by how much more each board's stamps may be off; None: not known.
+    masked : ids of events that the board was configured to discard.
+    sure : False if the trace has items that no node may have written; then nothing is decided.
+    fresh : nothing came before the start of the recording; set for each rule.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    nodes: Sequence[Extent]
+    source: Callable[[Event], Source]
+    slack_ps: int = 0
+    apart_ps: int = 0
+    unsure_ps: Mapping[int, int | None] = field(default_factory=dict)
+    masked: frozenset[int] = frozenset()
+    sure: bool = True
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        self.db.execute("create or replace temp table extent (node smallint, first bigint, last bigint)")
+        self.db.executemany("insert into extent values (?, ?, ?)",
+                            [(node, own.start, own.end) for node, own in enumerate(self.nodes)])
+        self.db.execute(f"""create or replace temp view gaps_all as
+            select node, lo, hi, n, cause, framed from gaps where hi >= lo
+            union all select node, -{FAR}, first - 1, {MANY}, 'start', null from extent
+            union all select node, last + 1, {FAR}, {MANY}, 'end', null from extent""")
+
+    def slack(self, same_node: bool, events: Sequence[Event] = ()) -> int:
+        """By how much the difference of two stamps may be off, in picoseconds: of one node, or of any of the events'
+        nodes."""
+        if same_node:
+            return self.slack_ps
+        boards = {self.nodes[node].board for node in self.nodes_of(events) or range(len(self.nodes))
+                  if node < len(self.nodes)}
+        if len(boards) < 2:
+            return self.slack_ps + self.apart_ps
+        unsure = [self.unsure_ps.get(board, 0) for board in boards]
+        if any(one is None for one in unsure):
+            return ENDLESS
+        return self.slack_ps + self.apart_ps + sum(sorted(one or 0 for one in unsure)[-2:])
+
+    def nodes_of(self, events: Sequence[Event]) -> list[int] | None:
+        """The nodes that any of these events names; None: all."""
+        if not events or any(event.nodes is None for event in events):
+            return None
+        return sorted({node for event in events for node in event.nodes or ()})
+
+    def select(self, table: str, rule: Rule, key: str, events: Sequence[Event]) -> None:
+        """Creates a table of events: ``t``, ``node``, ``key`` and ``pos``, the number of the event in the list.
+
+        Parameters
+        ----------
+        key : of the rule, that names the events; for messages.
+
+        Raises
+        ------
+        UnfitError
+            if the RUN has no such event, node or field.
+        """
+        parts = [self._part(position, event, rule, key) for position, event in enumerate(events)]
+        try:
+            self.db.execute(f"create or replace temp table {table} as " + " union all ".join(parts))
+        except duckdb.Error as error:
+            raise UnfitError(key, f"where: {str(error).splitlines()[0]}") from None
+
+    def check(self, rule: Rule, key: str, event: Event) -> None:
+        """Raises UnfitError if the RUN does not have an event, node or field that a key of a rule names."""
+        self._part(0, event, rule, key)
+
+    def _part(self, position: int, event: Event, rule: Rule, key: str) -> str:
+        source = self._source(event, key)
+        strange = [node for node in event.nodes or () if node >= len(self.nodes)]
+        if strange:
+            raise UnfitError(key, f"there is no node {strange[0]}, but 0 to {len(self.nodes) - 1}")
+        if event.where is not None:
+            self._check_condition(event, source, key)
+        conditions = [*([f"node in ({', '.join(map(str, event.nodes))})"] if event.nodes is not None else []),
+                      *([f"({event.where}\n)"] if event.where is not None else [])]
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        return (f"select time_ps as t, node, {self._key(rule, event, source)} as key, {position}::tinyint as pos "
+                f"from ({source.sql}){where}")
+
+    def _source(self, event: Event, key: str) -> Source:
+        try:
+            return self.source(event)
+        except ValueError as error:
+            raise UnfitError(key, str(error)) from None
+
+    def _check_condition(self, event: Event, source: Source, key: str) -> None:
+        question = f"select 1 from ({source.sql}) where ({event.where}\n)"
+        try:
+            fits = len(self.db.extract_statements(question)) == 1
+            if fits:
+                self.db.execute(f"explain {question}")
+        except duckdb.Error as error:
+            raise UnfitError(key, f"where: {str(error).splitlines()[0]}; {event.name} has "
+                             f"{', '.join((*source.fields, 'time_ps', 'node'))}") from None
+        if not fits:
+            raise UnfitError(key, "where: give one condition")
+
+    def _key(self, rule: Rule, event: Event, source: Source) -> str:
+        """What joins an event with others of a rule, as SQL."""
+        if not rule.key:
+            return "0"
+        every = [self._source(one, key) for key, own in rule.events.items() for one in own]
+        for name in rule.key:
+            if name not in source.fields and name != "node":
+                raise UnfitError("key", f"{event.name} has no field {name!r}; it has "
+                                        f"{near(name, source.fields) or 'none'}")
+        messages = all(one.ends is not None and one.ends[0] in rule.key for one in every)
+        if len(rule.key) == 1 and all(rule.key[0] in one.whole for one in every) and not messages:
+            return f'coalesce("{rule.key[0]}"::bigint, {FAR})'
+        parts = []
+        for name in rule.key:
+            own = f"""coalesce("{name}"::varchar, '')"""
+            if messages and source.ends is not None and name == source.ends[0]:
+                # A message has one sender and one receiver, whichever of the two wrote the event.
+                ends = ["node::varchar", own]
+                own = " || '>' || ".join(ends if source.ends[1] else reversed(ends))
+            parts.append(f"replace({own}, '|', '||')" if len(rule.key) > 1 else own)
+        return " || ' | ' || ".join(parts)
+
+    def gaps(self, events: Sequence[Event]) -> None:
+        """Creates the tables of items that may be missing among these events.
+
+        ``g`` (``id``, ``node``, ``lo``, ``hi``, ``n``, ``cause``) has all, ``gn`` those of each node, merged if they
+        overlap, and ``gm`` those of all nodes, merged.
+        """
+        nodes = self.nodes_of(events)
+        sources = [self._source(event, "event") for event in events]
+        hidden = any(own.ids & self.masked for own in sources)
+        kinds = {"true" for own in sources if own.framed} | {"false" for own in sources if own.items}
+        self.db.execute(f"""create or replace temp table g as
+            select row_number() over (order by lo, hi, node) as id, * exclude (framed) from gaps_all
+            where {'true' if nodes is None else f"node in ({', '.join(map(str, nodes))})"}
+            and (framed is null or framed in ({', '.join(sorted(kinds))}))
+            {'' if hidden else "and cause <> 'masked'"} {"and cause <> 'start'" if self.fresh else ''}""")
+        for name, part, by in (("gn", "partition by node", "node, "), ("gm", "", "")):
+            self.db.execute(f"""create or replace temp table {name} as
+                select {by}min(lo) as lo, max(hi) as hi, min_by(cause, lo) as cause from (
+                    select *, count(*) filter (fresh) over ({part} order by lo, hi rows unbounded preceding) as part
+                    from (select *, coalesce(lo > max(hi) over ({part} order by lo, hi rows between unbounded preceding
+                                                                and 1 preceding), true) as fresh from g))
+                group by {by}part""")

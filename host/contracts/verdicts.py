@@ -1,0 +1,114 @@
+"""Verdicts for people and for programs: a table, JSON, and a JUnit file."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from hypermon.host.analysis.stats import duration_text
+from hypermon.host.contracts.judged import Judged, Place, time_text
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.segments import replace_file
+from hypermon.host.text.printable import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["STATUS", "as_dict", "overall", "print_verdicts", "verdict_lines", "write_junit"]
+
+#: Exit statuses of `hypermon check` with rules.
+STATUS = {"pass": 0, "fail": 1, "undecided": 4}
+_COLOURS = {"pass": "green", "fail": "red", "undecided": "yellow"}
+#: Where `hypermon view RUN` shows a time; and how much of the time around it.
+_VIEW, _AROUND_PS = "http://127.0.0.1:8019/", 100 * 10**6
+
+
+def overall(judged: Sequence[Judged]) -> str:
+    """The verdict on all rules: ``fail`` if one fails, else ``undecided`` if one is undecided, else ``pass``."""
+    verdicts = {one.verdict for one in judged}
+    return next((verdict for verdict in ("fail", "undecided") if verdict in verdicts), "pass")
+
+
+def as_dict(judged: Sequence[Judged]) -> dict[str, Any]:
+    """The output of `hypermon check RUN RULES --json`."""
+    return {"verdict": overall(judged), "rules": [
+        {"name": one.rule.name, "kind": one.rule.kind, "verdict": one.verdict, "instances": one.instances,
+         "failed": one.failed, "undecided": one.undecided, "worst_ps": one.worst_ps,
+         "where": [{"time_ps": place.time_ps, "node": place.node} for place in one.where]} for one in judged]}
+
+
+def _link(place: Place) -> str:
+    """The address at which `hypermon view` shows a place."""
+    return f"{_VIEW}#from={place.time_ps - _AROUND_PS // 2}&span={_AROUND_PS}&a={place.time_ps}"
+
+
+def _reasons(one: Judged) -> list[str]:
+    """Notes, and what would decide the rule, each once."""
+    return list(dict.fromkeys([*one.notes, *(place.why for place in one.where if not place.failed)]))
+
+
+def verdict_lines(one: Judged) -> list[str]:
+    """The verdict on a rule in lines: its name and kind, notes, and its first places with the reasons."""
+    return [f"{visible(one.rule.name)} ({one.rule.kind}): {one.verdict}; {one.failed:,} failed and {one.undecided:,} "
+            f"undecided of {one.instances:,} instances", *(f"  {visible(note)}" for note in one.notes),
+            *(f"  {time_text(place.time_ps)}  node {place.node}  {visible(place.why)}" for place in one.where)]
+
+
+def print_verdicts(judged: Sequence[Judged], run: Path, console: "Console") -> None:
+    """Prints a table of rules; then for each rule that fails or is undecided, where and why."""
+    from hypermon.host.text.console import cell
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("rule", "kind", "verdict"):
+        table.add_column(title)
+    for title in ("instances", "failed", "undecided", "worst"):
+        table.add_column(title, justify="right")
+    table.add_column("first at")
+    for one in judged:
+        worst = "" if one.worst_ps is None else duration_text(one.worst_ps) if one.worst_ps >= 0 else "before"
+        first = f"{time_text(one.where[0].time_ps)}, node {one.where[0].node}" if one.where else ""
+        table.add_row(cell(one.rule.name), one.rule.kind, f"[{_COLOURS[one.verdict]}]{one.verdict}",
+                      f"{one.instances:,}", f"{one.failed:,}", f"{one.undecided:,}", worst, first)
+    console.print(table)
+    for one in judged:
+        if one.verdict == "pass" and not one.notes:
+            continue
+        console.print("", cell(f"{one.rule.name}: {one.verdict}"), sep="\n")
+        for note in one.notes:
+            console.print(cell(f"  {note}"))
+        for place in one.where:
+            console.print(cell(f"  {time_text(place.time_ps)}  node {place.node}  {place.why}  {_link(place)}"))
+    if any(one.where for one in judged):
+        console.print("", cell(f"The addresses open the timeline while this runs: hypermon view {run}"), sep="\n")
+
+
+def write_junit(judged: Sequence[Judged], run: Path, path: Path) -> None:
+    """Writes a JUnit file: a test case for each rule; an undecided one is an error.
+
+    Raises
+    ------
+    HypermonError
+        if the file cannot be written.
+    """
+    suite = ElementTree.Element("testsuite", name=f"hypermon check {visible(str(run))}", tests=str(len(judged)),
+                                failures=str(sum(one.verdict == "fail" for one in judged)),
+                                errors=str(sum(one.verdict == "undecided" for one in judged)))
+    for one in judged:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"hypermon.{one.rule.kind}",
+                                      name=visible(one.rule.name))
+        if one.verdict == "pass":
+            continue
+        what = ElementTree.SubElement(case, "failure" if one.verdict == "fail" else "error", type=one.verdict, message=(
+            f"{one.failed} failed and {one.undecided} undecided of {one.instances} instances"))
+        what.text = visible("; ".join(_reasons(one))) + "\n" + "\n".join(
+            f"{time_text(place.time_ps)} node {place.node}: {visible(place.why)}" for place in one.where)
+    data = b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite) + b"\n"
+    try:
+        if os.path.lexists(path) and not path.is_file():
+            path.write_bytes(data)
+        else:
+            replace_file(path, data)
+    except OSError as error:
+        raise HypermonError(f"{path}: {error.strerror or error}") from None

@@ -1,0 +1,61 @@
+"""What is not known of a RUN: losses, framing, filters, masks, ends."""
+
+import pytest
+from hypermon.host.contracts.doubts import opened_trace
+from hypermon.host.contracts.trace import ENDLESS, MANY
+
+
+def gaps(run):
+    with opened_trace(run) as (trace, _):
+        return trace.db.execute("select node, lo, hi, n, cause, framed from gaps order by cause, lo, node").fetchall()
+
+
+def test_losses_of_items(mixed_run):
+    found = gaps(mixed_run)
+    lost = mixed_run.loss().to_pylist()
+    assert [(node, lo, hi, n) for node, lo, hi, n, cause, _ in found if cause == "loss"] == sorted(
+        [(row["node"], row["from_ps"], row["to_ps"], row["lost"]) for row in lost], key=lambda row: (row[1], row[0]))
+    aborted = mixed_run.events().to_pylist()
+    assert sum(cause == "aborted" for *_, cause, _ in found) == sum(row["aborted"] for row in aborted) > 0
+
+
+def test_framing_after_a_loss(told):
+    """Nothing is known from the last whole event before a loss to the first one after it."""
+    rows = [(t * 10**6, 0, 4, b"\x01\x07", t == 40) for t in (10, 20, 30, 40, 50, 60)]
+    found = [row for row in gaps(told(rows, [(0, 3, 28, 28)])) if row[5]]
+    # Window 28 of 800 ns is the time from 22.4 us on. The event at 40 us was aborted.
+    assert [(node, lo, hi, n) for node, lo, hi, n, *_ in found] == [
+        (0, 20 * 10**6 + 1, 30 * 10**6 - 1, MANY + 3), (0, 30 * 10**6 + 1, 50 * 10**6 - 1, MANY)]
+
+
+@pytest.mark.parametrize(("configuration", "nodes"), [({"nodes_kept": [0, 2]}, [1, 3]), ({}, [])])
+def test_masked_nodes(told, configuration, nodes):
+    run = told([])
+    run.info.configuration.update(configuration)
+    assert [node for node, *_, cause, _ in gaps(run) if cause == "unsure"] == nodes
+
+
+def test_a_stream_that_was_cut(losing_run, make_run):
+    from tests.host.fake_board import FakeBoard
+
+    assert {cause for *_, cause, _ in gaps(losing_run)} == {"loss"}
+    assert [(node, n, cause) for node, _, _, n, cause, _ in gaps(make_run(FakeBoard(2).start(), name="cut"))] == [
+        (0, MANY, "unsure"), (1, MANY, "unsure")]
+
+
+def test_extents_and_slack(told):
+    run = told([(10**6, 0, 4, b"\x01\x07", False), (9 * 10**6, 1, 4, b"\x01\x07", False)])
+    with opened_trace(run) as (trace, book):
+        assert book is not None
+        assert {(own.start, own.end) for own in trace.nodes} == {(-60_000, 9 * 10**6)}
+        assert trace.slack(False) == 800_001 + 10_000       # a window, rounded up, and a clock
+    run.info.board = "sim:x"
+    run.info.end["duration_ps"] = 20 * 10**6
+    with opened_trace(run) as (trace, _):
+        assert trace.nodes[0].end == 20 * 10**6
+
+
+def test_settings_cannot_be_changed(told):
+    with opened_trace(told([])) as (trace, _), pytest.raises(Exception, match="locked"):
+        trace.db.execute("set memory_limit = '9GB'")
+    assert ENDLESS > 10**18

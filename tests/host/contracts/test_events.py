@@ -1,0 +1,51 @@
+"""The events that names mean."""
+
+import pytest
+from hypermon.host.contracts.events import Vocabulary, with_state
+from hypermon.host.contracts.rules import Event, Rule
+from hypermon.host.contracts.trace import UnfitError
+from hypermon.host.dictionary.dictionary import load_dictionary
+
+from tests.host.telling import BOOK
+
+
+@pytest.fixture
+def book(tmp_path):
+    (tmp_path / "book.toml").write_text(BOOK)
+    return load_dictionary(tmp_path / "book.toml")
+
+
+def test_names(book):
+    words = Vocabulary(book, {"events": ("time_ps", "node", "nibble"), "framed": ("time_ps", "node", "event")}, False)
+    send = words.source(Event("send"))
+    assert (send.fields, send.ids, send.ends, send.framed, send.items) == (
+        ("peer", "sequence"), {4}, ("peer", True), True, False)
+    assert send.whole == {"peer", "sequence"}
+    assert words.source(Event("event:4")) == send
+    assert words.source(Event("event:0x63")).fields == ()
+    assert words.source(Event("nibble:7")).sql.endswith("from events where nibble = 7")
+    both = Vocabulary(book, {"events": ("event", "nibble", "aborted"), "framed": ("event",)}, True)
+    assert both.source(Event("send")).sql.count("union all") == 1
+    assert "not aborted" in both.source(Event("nibble:7")).sql
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("sent", "there is no event 'sent'; there are send, "), ("event:256", "no such event"),
+    ("word:7", "no node of this run writes single words")])
+def test_unknown_names(book, name, said):
+    words = Vocabulary(book, {"events": ("nibble",), "framed": ("event",)}, False)
+    with pytest.raises(ValueError, match=said):
+        words.source(Event(name))
+
+
+def test_states(book):
+    rule = Rule("x", "duration", 1, {}, values={"state": "it's a job", "max": 1})
+    found = with_state(rule, book)
+    assert (found.events["begin"], found.events["end"], found.key) == ((Event("begin"),), (Event("end"),), ("job",))
+    assert with_state(Rule("x", "share", 1, {}, values={"state": "it's a job"}), book).key == ()
+    plain = Rule("x", "rate", 1, {})
+    assert with_state(plain, None) is plain
+    with pytest.raises(UnfitError, match="there is no state 'it is'; there are it's a job, phase"):
+        with_state(Rule("x", "share", 1, {}, values={"state": "it is"}), book)
+    with pytest.raises(UnfitError, match="needs a dictionary"):
+        with_state(rule, None)

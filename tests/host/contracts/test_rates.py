@@ -1,0 +1,52 @@
+"""Period and rate on small traces."""
+
+import pytest
+
+from tests.host.contracts.traces import judged
+
+
+def ticks(*times, node=0):
+    return [(t, node, "a", 0) for t in times]
+
+
+@pytest.mark.parametrize(("times", "losses", "verdict", "failed", "worst"), [
+    ((10, 20, 31, 40), [], "pass", 0, 1), ((10, 20, 40, 50), [], "fail", 1, 10), ((10, 20, 23, 30), [], "fail", 2, 7),
+    ((10, 20, 40, 50), [(0, 28, 31, 1)], "undecided", 0, 10), ((10, 20, 30), [(0, 90, 91, 1)], "undecided", 0, 0),
+    ((10, 20, 23, 30), [(0, 21, 22, 1)], "fail", 2, 7), ((10, 20, 30), [(1, 21, 22, 1)], "undecided", 0, 0),
+    ((10,), [], "undecided", 0, None)])
+def test_period(times, losses, verdict, failed, worst):
+    found = judged("period", ticks(*times), losses, events={"event": "a"}, every=10, tolerance=1, same_node=True)
+    assert (found.verdict, found.failed, found.worst_ps) == (verdict, failed, worst)
+
+
+def test_period_names_missing_and_early_ones():
+    found = judged("period", ticks(10, 20, 50, 53), events={"event": "a"}, every=10, tolerance=1, same_node=True)
+    assert found.notes[1:] == ("2 missing", "1 too early")
+
+
+def test_period_of_uncertain_times():
+    rule = {"events": {"event": "a"}, "every": 10, "tolerance": 3, "same_node": True}
+    assert judged("period", ticks(10, 21), slack=2, **rule).verdict == "pass"
+    assert judged("period", ticks(10, 22), slack=2, **rule).verdict == "undecided"
+    assert judged("period", ticks(10, 26), slack=2, **rule).verdict == "fail"
+
+
+@pytest.mark.parametrize(("times", "losses", "values", "verdict"), [
+    ((10, 12, 30), [], {"max": 2}, "pass"), ((10, 12, 14), [], {"max": 2}, "fail"),
+    ((10, 12), [(0, 15, 15, 1)], {"max": 2}, "undecided"), ((10, 12), [(0, 40, 42, 2)], {"max": 2}, "pass"),
+    ((10, 12), [(0, 40, 42, 3)], {"max": 2}, "undecided"), ((), [], {"max": 2}, "undecided"),
+    ((10, 12), [(1, 40, 42, 3)], {"max": 2}, "undecided"),
+    ((10, 20, 30, 40, 50, 60, 70, 80, 90), [], {"min": 1}, "pass"),
+    ((10, 20, 30, 50, 60, 70, 80, 90), [], {"min": 1}, "fail"),
+    ((10, 20, 30, 50, 60, 70, 80, 90), [(0, 40, 40, 1)], {"min": 1}, "undecided"),
+    ((10, 20, 30, 40), [], {"min": 1}, "fail"),
+    ((10, 20, 30, 40, 50, 60, 70, 80, 90), [], {"min": 1, "max": 1}, "fail")])
+def test_rate(times, losses, values, verdict):
+    found = judged("rate", ticks(*times), losses, events={"event": "a"}, per=12, same_node=True, **values)
+    assert found.verdict == verdict
+
+
+def test_rate_of_all_nodes():
+    items = ticks(10, 40) + ticks(12, 42, node=1)
+    assert judged("rate", items, events={"event": "a"}, per=12, max=1, same_node=True).verdict == "pass"
+    assert judged("rate", items, events={"event": "a"}, per=12, max=1).verdict == "fail"

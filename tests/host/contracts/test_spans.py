@@ -1,0 +1,88 @@
+"""Duration, exclusion and share on small traces."""
+
+import pytest
+from hypermon.host.contracts.rules import Event
+
+from tests.host.contracts.traces import judged
+
+AB = {"begin": "a", "end": "b"}
+
+
+def items(*rows):
+    return [(t, node, name, 0) for t, node, name in rows]
+
+
+@pytest.mark.parametrize(("rows", "losses", "values", "verdict"), [
+    ([(10, 0, "a"), (14, 0, "b")], [], {"max": 5}, "pass"),
+    ([(10, 0, "a"), (16, 0, "b")], [], {"max": 5}, "fail"),
+    ([(10, 0, "a"), (14, 0, "b")], [], {"min": 5}, "fail"),
+    ([(10, 0, "a"), (11, 0, "a"), (14, 0, "b"), (15, 0, "b")], [], {"max": 5}, "pass"),
+    ([(10, 0, "a"), (14, 1, "b")], [], {"max": 5}, "fail"),         # the span of node 0 never ends
+    ([(98, 0, "a")], [], {"max": 5}, "undecided"),
+    ([(10, 0, "a")], [], {"min": 5}, "pass"),
+    ([(10, 0, "b")], [], {"max": 50}, "undecided"),
+    ([(10, 0, "a"), (16, 0, "b")], [(0, 12, 13, 2)], {"max": 5}, "undecided"),
+    ([(10, 0, "a"), (16, 0, "b")], [(0, 22, 23, 2)], {"max": 5}, "fail"),
+    ([(10, 0, "a"), (14, 0, "b")], [(0, 22, 23, 2)], {"max": 5}, "undecided"),
+    ([], [], {"max": 5}, "undecided")])
+def test_duration(rows, losses, values, verdict):
+    assert judged("duration", items(*rows), losses, events=AB, same_node=True, **values).verdict == verdict
+
+
+def test_nothing_before_the_start():
+    rows = items((10, 0, "b"), (20, 0, "a"), (22, 0, "b"))
+    rule = {"events": AB, "max": 5, "same_node": True, "fresh": True}
+    assert judged("duration", rows, **rule).verdict == "pass"
+    assert judged("duration", rows, [(0, 5, 6, 1)], **rule).verdict == "undecided"
+    assert judged("share", rows, events=AB, max=0.05, fresh=True).verdict == "pass"
+    assert judged("share", rows, events=AB, max=0.05).verdict == "undecided"
+
+
+def test_quantile():
+    rows = [row for k in range(10) for row in ((10 * k, 0, "a"), (10 * k + 1 + k // 2, 0, "b"))]
+    rule = {"events": AB, "same_node": True, "end": 200}
+    found = judged("duration", items(*rows), max=3, quantile=0.5, **rule)
+    assert (found.verdict, found.worst_ps, found.instances) == ("pass", 3, 10)
+    assert judged("duration", items(*rows), max=2, quantile=0.5, **rule).verdict == "fail"
+    assert judged("duration", items(*rows), [(0, 150, 151, 1)], max=3, quantile=0.5, **rule).verdict == "pass"
+    assert judged("duration", items(*rows), [(0, 150, 151, 4)], max=3, quantile=0.5, **rule).verdict == "undecided"
+    assert judged("duration", items(*rows), max=2, quantile=0.5, slack=1, **rule).verdict == "undecided"
+
+
+ONE = {"spans": (Event("a"), Event("b"))}
+TWO = {"spans": (Event("a"), Event("b"), Event("c"), Event("d"))}
+OWN = {"spans": (Event("a"), Event("b"), Event("c", (1,)), Event("d", (1,)))}
+
+
+@pytest.mark.parametrize(("rows", "losses", "events", "verdict"), [
+    ([(10, 0, "a"), (14, 0, "b"), (15, 1, "a"), (18, 1, "b")], [], ONE, "pass"),
+    ([(10, 0, "a"), (16, 0, "b"), (15, 1, "a"), (18, 1, "b")], [], ONE, "fail"),
+    ([(10, 0, "a"), (14, 0, "b"), (15, 1, "c"), (18, 1, "d")], [], TWO, "pass"),
+    ([(10, 0, "a"), (14, 0, "b"), (13, 1, "c"), (18, 1, "d")], [], TWO, "fail"),
+    ([(10, 0, "a"), (14, 0, "b"), (15, 1, "c"), (18, 1, "d")], [(0, 16, 17, 1)], TWO, "undecided"),
+    ([(10, 0, "a"), (14, 0, "b"), (15, 1, "c"), (18, 1, "d")], [(0, 5, 6, 1)], TWO, "undecided"),
+    ([(10, 0, "a"), (14, 0, "b"), (15, 1, "c"), (18, 1, "d")], [(0, 5, 6, 1)], OWN, "pass"),
+    ([(10, 0, "a"), (15, 1, "c"), (18, 1, "d")], [], TWO, "fail"),
+    ([], [], ONE, "undecided")])
+def test_exclusion(rows, losses, events, verdict):
+    assert judged("exclusion", items(*rows), losses, events=events).verdict == verdict
+
+
+def test_exclusion_of_uncertain_times():
+    rows = items((10, 0, "a"), (14, 0, "b"), (15, 1, "a"), (18, 1, "b"))
+    assert judged("exclusion", rows, events=ONE, slack=1).verdict == "pass"
+    assert judged("exclusion", rows, events=ONE, slack=2).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("rows", "losses", "values", "verdict"), [
+    ([(10, 0, "a"), (30, 0, "b")], [], {"min": 0.2, "max": 0.2}, "pass"),
+    ([(10, 0, "a"), (30, 0, "b")], [], {"max": 0.1}, "fail"),
+    ([(10, 0, "a"), (30, 0, "b")], [], {"min": 0.3}, "fail"),
+    ([(30, 0, "b")], [], {"max": 0.2}, "undecided"),
+    ([(90, 0, "a")], [], {"max": 0.1}, "pass"),
+    ([(10, 0, "a"), (30, 0, "b")], [(0, 40, 41, 1)], {"max": 0.5}, "undecided"),
+    ([(10, 0, "a"), (30, 0, "b"), (60, 0, "b")], [(0, 50, 51, 1)], {"max": 0.5}, "pass"),
+    ([(10, 0, "a"), (30, 0, "b"), (60, 0, "b")], [(0, 50, 51, 1)], {"max": 0.25}, "undecided"),
+    ([], [], {"max": 0.5}, "undecided")])
+def test_share(rows, losses, values, verdict):
+    assert judged("share", items(*rows), losses, events=AB, **values).verdict == verdict

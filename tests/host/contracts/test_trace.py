@@ -1,0 +1,73 @@
+"""Slack, keys and gaps of a trace."""
+
+import duckdb
+import pytest
+from hypermon.host.contracts.rules import Event, Rule
+from hypermon.host.contracts.trace import ENDLESS, GAPS, Extent, Source, Trace, UnfitError
+
+from tests.host.contracts.traces import event, traced
+
+
+@pytest.fixture
+def boards():
+    """Nodes 0 and 1 of board 0, node 2 of board 1, node 3 of board 2, which is not aligned."""
+    db = duckdb.connect()
+    db.execute(f"create temp table gaps ({GAPS})")
+    yield Trace(db, [Extent(0, 9), Extent(0, 9), Extent(0, 9, 1), Extent(0, 9, 2)], lambda event: Source("select 1"),
+                5, 1, {0: 0, 1: 40, 2: None})
+    db.close()
+
+
+def test_slack(boards):
+    assert boards.slack(True) == 5
+    assert boards.slack(False, event("a", 0, 1)) == 6
+    assert boards.slack(False, event("a", 0, 2)) == 46
+    assert boards.slack(False, event("a")) == ENDLESS
+
+
+def test_gaps():
+    trace = traced([], [(0, 5, 8, 1), (0, 7, 12, 2), (1, 9, 20, 1)], end=50)
+    trace.gaps(event("a"))
+    assert trace.db.execute("select node, lo, hi, n from g where cause = 'loss' order by lo").fetchall() == [
+        (0, 5, 8, 1), (0, 7, 12, 2), (1, 9, 20, 1)]
+    assert trace.db.execute("select node, lo, hi from gn where cause = 'loss' order by lo").fetchall() == [
+        (0, 5, 12), (1, 9, 20)]
+    assert trace.db.execute("select lo, hi from gm where cause = 'loss'").fetchall() == [(5, 20)]
+    trace.gaps(event("a", 1))
+    assert trace.db.execute("select count(*) from g where cause = 'loss'").fetchall() == [(1,)]
+    assert trace.db.execute("select cause, count(*) from g group by 1 order by 1").fetchall() == [
+        ("end", 1), ("loss", 1), ("start", 1)]
+
+
+def test_masked_ids():
+    trace = traced([])
+    trace.masked = frozenset((7,))
+    trace.db.execute("insert into gaps values (0, 0, 9, 3, 'masked', null)")
+    trace.source = lambda event: Source("select 1", ids=frozenset((int(event.name),)))
+    for name, count in (("7", 1), ("8", 0)):
+        trace.gaps(event(name))
+        assert trace.db.execute("select count(*) from g where cause = 'masked'").fetchall() == [(count,)]
+
+
+def test_keys_of_messages():
+    """A message has one sender and one receiver, whichever of the two wrote the event."""
+    trace = traced([])
+    sources = {"s": Source("select 1 as time_ps, 3 as node, 5 as peer, 'x|y' as k", ("peer", "k"), ends=("peer", True)),
+               "r": Source("select 2 as time_ps, 5 as node, 3 as peer, 'x|y' as k", ("peer", "k"),
+                           ends=("peer", False))}
+    trace.source = lambda event: sources[event.name]
+    rule = Rule("x", "response", 1, {"after": event("s"), "expect": event("r")}, ("peer", "k"))
+    trace.select("a", rule, "after", event("s"))
+    trace.select("b", rule, "expect", event("r"))
+    assert trace.db.execute("select count(*) from a join b using (key)").fetchall() == [(1,)]
+
+
+def test_conditions_and_fields():
+    trace = traced([(5, 0, "a", 1), (6, 1, "a", 2)])
+    rule = Rule("x", "absence", 1, {"event": event("a")})
+    trace.select("a", rule, "event", (Event("a", None, "k = 2 -- the second one"),))
+    assert trace.db.execute("select t, node, pos from a").fetchall() == [(6, 1, 0)]
+    with pytest.raises(UnfitError, match="a has k, time_ps, node"):
+        trace.select("a", rule, "event", (Event("a", None, "kk = 2"),))
+    with pytest.raises(UnfitError, match="no node 9"):
+        trace.select("a", rule, "event", event("a", 9))
