@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypermon.host.contracts.rules import Rule
-from hypermon.host.contracts.trace import MANY, Trace
+from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "time_text"]
 
@@ -59,8 +59,11 @@ def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
     """What is not known, and of whom."""
     between = f"between {time_text(lo)} and {time_text(hi)}"
     items, were = ("items", "were") if n != 1 else ("item", "was")
+    if cause == "loss" and n == MANY:
+        return f"no event of node {node} can be framed {between}"
     if cause == "loss":
-        lost = f"{n % MANY:,} {'item' if n % MANY == 1 else 'items'}" if n % MANY else "items"
+        # Nibbles from which events would have been framed are counted in addition to :data:`MANY`.
+        lost = f"{n % MANY:,} {'item' if n % MANY == 1 else 'items'}"
         return f"node {node} lost {lost} {between}"
     return {"aborted": f"node {node} began an item at {time_text(lo)} that is not complete",
             "filter": f"{n:,} {items} that may be of node {node} {were} filtered out, or discarded by a trigger",
@@ -123,6 +126,8 @@ def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
 
 
 def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:
+    if slack >= ENDLESS:
+        return "the times of the boards are not aligned"
     if why is None:
         return f"the difference of two times is uncertain by up to {slack / 1000:,.0f} ns"
     order = "hi desc" if why == "start" else f"case when hi >= {t} then 0 else 1 end, lo"

@@ -188,7 +188,7 @@ _COMMON: dict[str, _Check] = {"name": _text, "kind": _text, "doc": _text, "key":
 #: Kinds whose events belong to one node unless the rule says otherwise, or has a key for ``order``.
 _OWN_NODE = ("duration", "period", "rate")
 #: Keys of these kinds join nothing.
-_KEYLESS = ("exclusion", "together", "share")
+_KEYLESS = ("exclusion", "share")
 
 
 def load_rules(path: str | os.PathLike[str]) -> Rules:
@@ -232,7 +232,9 @@ def _rule(path: str | os.PathLike[str], table: dict[str, Any], lines: dict[str, 
         wrong("kind", f"there is no kind {kind!r:.60}; there are {near(str(kind), list(KINDS))}")
     known = {**_COMMON, **KINDS[kind].keys}
     if kind in _KEYLESS:
-        del known["key"], known["same_node"]
+        del known["key"]
+    if kind in (*_KEYLESS, "together"):
+        del known["same_node"]
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:

@@ -58,7 +58,7 @@ def together(trace: Trace, rule: Rule) -> Judged:
     """The first events of all nodes lie within a time of each other, the second ones, and so on.
 
     The nodes are those that the rule names, or all that are seen to write the event. Events are counted from the start
-    of the recording.
+    of the recording. With a key, the events of one key belong together instead.
     """
     [event] = rule.events["event"]
     within = rule.ps("within") or 0
@@ -67,6 +67,9 @@ def together(trace: Trace, rule: Rule) -> Judged:
     slack = trace.slack(False, [event])
     nodes = count_of(trace, "select count(distinct node) from a") if event.nodes is None else len(event.nodes)
     late = event.nodes is not None or nodes > 0
+    if rule.key:
+        _together_by_key(trace, within, slack, nodes)
+        return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
     ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
                            f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
     # From its first gap on, the numbers of a node's events are not known.
@@ -89,6 +92,25 @@ def together(trace: Trace, rule: Rule) -> Judged:
                          then coalesce(cause, (select min_by(cause, lo) from firsts))
                     when nodes < {nodes} then 'end' end as why
         from turns where {nodes} > 1""")
-    notes = [f"node {trace.db.execute('select any_value(node) from a').fetchall()[0][0]} alone writes it: nothing is "
-             "compared"] if nodes == 1 else []
-    return conclude(trace, rule, hides=INNER, slack=slack, notes=notes)
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
+
+
+def _alone(trace: Trace, nodes: int) -> list[str]:
+    """A note if there is nothing to compare."""
+    return ["one node alone writes it: nothing is compared"] if nodes == 1 else []
+
+
+def _together_by_key(trace: Trace, within: int, slack: int, nodes: int) -> None:
+    """Creates ``judged``: the events of each key. A node's event that is missing may be in a gap near the others."""
+    far = within + slack
+    trace.db.execute(f"""create or replace temp table judged as
+        with turns as (select min(t) as t, max(t) as last, count(distinct node) as nodes, arg_min(node, t) as node
+                       from a group by key)
+        select turns.t, turns.node, last - turns.t as value,
+               case when last - turns.t > {far} then {FAILED}
+                    when nodes < {nodes} and not coalesce(gap.hi >= last - {far}, false) then {FAILED}
+                    when nodes = {nodes} and last - turns.t <= {within - slack} then {OK}
+                    else {UNDECIDED} end::tinyint as state,
+               case when nodes < {nodes} then gap.cause end as why
+        from turns asof left join gm as gap on gap.lo <= turns.t + {far}
+        where {nodes} > 1""")

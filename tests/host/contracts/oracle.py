@@ -7,7 +7,7 @@ items differ. A recorded trace states stamps: an item came up to ``slack`` after
 import math
 import random
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 __all__ = ["HOLDS", "Recorded", "completion", "made_up"]
 
@@ -212,6 +212,16 @@ def exclusion(rule, trace, full, rng):
 
 
 def together(rule, trace, full):
+    if rule.get("key"):
+        for key in {x[4] for x in full if x[3] == "a" and inside(trace, x)}:
+            turn = [x for x in full if x[3] == "a" and x[4] == key]
+            there = [x for x in turn if inside(trace, x)]
+            # Those of nodes that are missing may have come before the recording, or may come after it.
+            others = [[x for x in turn if x[2] == node] for node in set(range(trace.nodes)) - {x[2] for x in there}]
+            times = [[x[0] for x in (*there, *more)] for more in product(*others)]
+            if not any(max(own) - min(own) <= rule["within"] for own in times):
+                return False
+        return True
     own = [[x for x in full if x[3] == "a" and x[2] == node and x[1] >= trace.start] for node in range(trace.nodes)]
     for k in range(max(map(len, own))):
         turn = [lane[k] if k < len(lane) else None for lane in own]

@@ -54,7 +54,7 @@ def made_rule(rng, kind, nodes):
         events = {"spans": (A, B)} if nodes == 1 or rng.random() < 0.5 else {"spans": (
             Event("a", (0,)), Event("b", (0,)), Event("a", others), Event("b", others))}
     elif kind == "together":
-        key = same = False
+        same = False
         events, values = {"event": (Event("a", tuple(range(nodes))),)}, {"within": rng.choice([2, 5, 9])}
     elif kind == "order":
         events = {"events": (A, B, C)}

@@ -56,6 +56,19 @@ def test_together(times, losses, verdict, instances):
     assert (found.verdict, found.instances) == (verdict, instances)
 
 
+@pytest.mark.parametrize(("rows", "losses", "verdict"), [
+    ([(10, 0, 1), (12, 1, 1), (20, 1, 2), (21, 0, 2)], [], "pass"),
+    ([(10, 0, 1), (16, 1, 1)], [], "fail"),
+    ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [], "fail"),
+    ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [(1, 18, 19, 1)], "undecided"),
+    ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [(1, 58, 59, 1)], "fail"),
+    ([(10, 0, 1), (16, 1, 1)], [(1, 5, 6, 1)], "fail"),         # a loss shifts no number
+    ([(10, 0, 1), (12, 1, 1)], [(1, 58, 59, 1)], "undecided")])
+def test_together_by_key(rows, losses, verdict):
+    items = [(t, node, "a", key) for t, node, key in rows]
+    assert judged("together", items, losses, events={"event": "a"}, within=5, key=("k",)).verdict == verdict
+
+
 def test_named_nodes():
     rows = [(10, 0, "a", 0), (50, 2, "a", 0), (11, 1, "a", 0)]
     assert judged("together", rows, events={"event": event("a", 0, 1)}, within=5, nodes=3).verdict == "pass"
