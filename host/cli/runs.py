@@ -375,10 +375,6 @@ def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: 
     refuse_existing(out)
     opened = Run(run)
     selection = _selection(opened, nodes, from_ms, to_ms)
-    end_ps = (opened.info.end or {}).get("duration_ps") or 0
-    if (selection.from_ps or 0) > end_ps > 0 and not opened.info.boards and not opened.sql(
-            f"select 1 from events where time_ps >= {selection.from_ps} limit 1").fetchall():
-        raise HypermonError(f"--from-ms {from_ms:g}: the recording ended at {end_ps / 1e9:g} ms")
     opened, _ = decoded(run)
     with busy_line(f"trimming {run}"):
         done = trim_run(opened, out, selection)

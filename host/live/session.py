@@ -4,6 +4,7 @@ Runs of several boards have a :class:`.MachineSession`. Its methods are asked fo
 """
 
 import datetime
+import os
 import shlex
 import time
 from collections.abc import Collection, Sequence
@@ -196,8 +197,10 @@ class Session:
 
 
 def new_run(folder: Path) -> Path:
-    """A name for a new recording, by the time, that is not taken."""
-    name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    """A name for a new recording that is not taken: by the time and this process, as another one may begin a recording
+    in the same second.
+    """
+    name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
     return next(path for path in (folder / name for name in names) if not path.exists())
 

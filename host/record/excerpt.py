@@ -17,7 +17,7 @@ from hypermon.host.decode.decode import write_account
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.decode.soundness import check_events
 from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
-from hypermon.host.errors import naming
+from hypermon.host.errors import HypermonError, naming
 from hypermon.host.events import framed_file
 from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.drift_log import DRIFT
@@ -47,9 +47,10 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
     Raises
     ------
     HypermonError
-        if ``out`` exists, or the run was recorded without events.
+        if ``out`` exists, the run was recorded without events, or it has none of the times.
     """
     run.refuse_without_events()
+    _refuse_outside(run, selection)
     if run.info.boards:
         return _trim_boards(run, out, selection)
     done = run.decode()
@@ -63,6 +64,19 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
         writer.close(how=_said(run, selection), proper=run.info.end is not None and run.info.end.get("proper", True),
                      duration_ps=_until(run, done, selection))
     return account
+
+
+def _refuse_outside(run: Run, selection: Selection) -> None:
+    """Raises HypermonError if the selection ends before the run begins, or begins after its end."""
+    figures = run.stats()
+    begin = figures["begins_ps"]
+    times = [begin, begin + figures["duration_ps"],
+             *(time for row in run.sql("select min(time_ps), max(time_ps) from events").fetchall() for time in row
+               if time is not None)]
+    first, last = min(times), max(times)
+    if (selection.to_ps is not None and selection.to_ps <= first) or (
+            selection.from_ps is not None and selection.from_ps > last):
+        raise HypermonError(f"{run.path}: it lasts from {first / 1e9:g} to {last / 1e9:g} ms; none of that was chosen")
 
 
 def _of(run: Run, selection: Selection) -> dict[str, Any]:

@@ -122,6 +122,8 @@ class RunInfo:
         """Loads ``recording.json``. Raises InputError if this version cannot read the file."""
         def shape(where: str, values: Any) -> None:
             found = values.get("format")
+            if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+                raise InputError(path, None, f"its format is {found!r:.60}, no version of a recording's")
             if found != RECORDING_FORMAT:
                 raise InputError(path, None, f"recording format {found!r:.60}, not {RECORDING_FORMAT}; a newer "
                                              "hypermon reads it: pip install --upgrade hypermon")

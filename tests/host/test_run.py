@@ -1,12 +1,14 @@
 """The classes of a run, and the names that pages and examples import."""
 
 import importlib
+import json
 import subprocess
 import sys
 
 import pytest
 from hypermon.host import open_run
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.run import Run
 
@@ -61,3 +63,14 @@ def test_documented_names(module, names):
             and getattr(importlib.import_module(module), name, None) is None] == []
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         importlib.import_module(module).nothing  # noqa: B018 - the name is looked up
+
+
+@pytest.mark.parametrize(("found", "said"), [
+    (0, "its format is 0, no version of a recording's"), (None, "its format is None, no version of a recording's"),
+    (True, "its format is True, no version"), (99, "recording format 99, not .*; a newer hypermon reads it")])
+def test_a_format_that_this_version_does_not_read(path, found, said):
+    values = json.loads((path / "recording.json").read_text())
+    del values["check"]
+    (path / "recording.json").write_text(json.dumps({**values, "format": found}))
+    with pytest.raises(InputError, match=said):
+        open_run(path)

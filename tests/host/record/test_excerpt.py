@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypermon.host import cli
+from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
 from hypermon.host.record.excerpt import trim
 from hypermon.host.recording.clock import WallClock, save_clock
@@ -282,3 +283,10 @@ def test_what_cannot_be_merged(apart, tmp_path, capsys, change, options, said):
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run0", "run1"]
+
+
+@pytest.mark.parametrize("times", [(None, -10**9), (10**18, None), (-5 * 10**9, -1)])
+def test_times_that_the_run_does_not_have(losing_run, tmp_path, times):
+    with pytest.raises(HypermonError, match=r"lasts from 0 to .* ms; none of that was chosen"):
+        trim(losing_run, tmp_path / "part", Selection(None, *times))
+    assert not (tmp_path / "part").exists()

@@ -1,6 +1,6 @@
 """A disk that fails at the worst moment: every command says so in one line, and leaves nothing half-written.
 
-``faults.c`` is preloaded into real commands and makes their n-th write, fsync, rename or close fail, once or from then
+``disk.c`` is preloaded into real commands and makes their n-th write, fsync, rename or close fail, once or from then
 on. For each fault: the exit status is 0, 2 or 3; with 0 the result is whole; otherwise one line names a file and the
 reason, no file is left under its final or a hidden name, and no library complains.
 """
@@ -49,8 +49,8 @@ class Faulty:
     def __init__(self, library: Path, work: Path, ready: dict[str, Path]):
         self.work, self.ready = work, ready
         work.mkdir()
-        self._server = subprocess.Popen([sys.executable, "-m", "tests.host.faulting"], cwd=HERE.parents[1], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self._server = subprocess.Popen([sys.executable, "-m", "tests.host.faults.faulting"], cwd=HERE.parents[2],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "LD_PRELOAD": str(library)})
 
     def close(self):
@@ -97,7 +97,7 @@ def library(tmp_path_factory):
     if sys.platform != "linux" or compiler is None:
         pytest.skip("faults are injected on Linux, with a C compiler")
     made = tmp_path_factory.mktemp("faults") / "faults.so"
-    subprocess.run([compiler, "-x", "c", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", made, HERE / "faults.c",
+    subprocess.run([compiler, "-x", "c", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", made, HERE / "disk.c",
                     "-ldl"], check=True)
     return made
 

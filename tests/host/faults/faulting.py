@@ -1,4 +1,4 @@
-"""Commands in processes whose disk fails. Run as a program, with ``faults.c`` preloaded; one case per line of input.
+"""Commands in processes whose disk fails. Run as a program, with ``disk.c`` preloaded; one case per line of input.
 
 A case is JSON: ``work`` (arguments of ``hypermon``, or the name of a recording below), ``folder`` that fails, ``kind``
 (write, fsync, rename, close), ``at``, ``error``, ``lasting``. The answer is JSON: exit status or what ended the
