@@ -100,6 +100,7 @@ class PlainTop(Elaboratable):
         self.strobe = Signal(geometry.nodes)
         self.early = Signal(geometry.nodes * max(geometry.phases - 1, 1))
         self.pbx_req = Signal()
+        self.pbx_more = Signal()
         self.pbx_write = Signal()
         self.pbx_ack = Signal()
         self.pbx_addr = Signal(ADDRESS_BITS)
@@ -142,7 +143,7 @@ class PlainTop(Elaboratable):
         return [
             self.clk, self.rst, self.data, self.strobe,
             *([self.early] if self.capture.geometry.halvings else []),
-            self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
+            self.pbx_req, self.pbx_more, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
             self.running, self.advance, self.quiet, self.horizon,
             *([self.shift, self.slip, self.left] if self.skips else []),
@@ -185,7 +186,7 @@ class PlainTop(Elaboratable):
         m.d.comb += [
             sync.clk.eq(self.clk), por.clk.eq(self.clk), sync.rst.eq(reset),
             capture.data.eq(self.data), capture.strobe.eq(self.strobe),
-            capture.bus.req.eq(self.pbx_req), capture.bus.write.eq(self.pbx_write),
+            capture.bus.req.eq(self.pbx_req), capture.bus.more.eq(self.pbx_more), capture.bus.write.eq(self.pbx_write),
             capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
             self.pbx_ack.eq(capture.bus.ack), self.pbx_rdata.eq(capture.bus.rdata),
             self.running.eq(capture.running), capture.advance.eq(self.advance),

@@ -209,7 +209,7 @@ ACROSS = {
     "sim/demo": "host/dictionary host/errors host/run",
     "sim/ipsc/machine": "host/dictionary",
     "sim/figures": "host/errors host/report",
-    "sim/ipsc/paper": "host/errors host/report host/run",
+    "sim/ipsc/paper": "hdl/layout host/errors host/report host/run",
     "sim/ipsc/runs":
         "hdl/input hdl/layout hdl/merge hdl/sinks/classic hdl/time host/errors host/events host/record host/run",
     "sim/machine/analysis": "host/dictionary host/errors host/run",

@@ -37,6 +37,7 @@ PORTS: dict[str, str] = {
     "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input; with quarter "
              "clocks, levels three quarters, a half and a quarter of a clock before it",
     "pbx_req": "bus request; asynchronous, two flip-flops inside",
+    "pbx_more": "another edge of `pbx_req` of a burst follows; tie to 0 if you read no bursts",
     "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
     "pbx_addr": "byte address of a register; held in the same way",
     "pbx_wdata": "word to write; held in the same way",

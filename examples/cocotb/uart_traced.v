@@ -33,7 +33,7 @@ module uart_traced (
 
   hypermon board (
     .clk(clk), .rst(rst), .strobe(strobe), .data(nibble), .advance(32'd0), .quiet(), .horizon(),
-    .pbx_req(pbx_req), .pbx_write(pbx_write), .pbx_addr(pbx_addr), .pbx_wdata(pbx_wdata),
+    .pbx_req(pbx_req), .pbx_more(1'b0), .pbx_write(pbx_write), .pbx_addr(pbx_addr), .pbx_wdata(pbx_wdata),
     .pbx_ack(pbx_ack), .pbx_rdata(pbx_rdata), .stream_valid(stream_valid), .stream_ready(stream_ready),
     .stream_data(stream_data), .stream_last(stream_last), .running(running));
 endmodule

@@ -41,7 +41,8 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes eight clocks, ten on a board with narrow beats. A write of CONTROL with reset, and of LATCH, takes
+    An access takes eight clocks, ten on a board with narrow beats; a repeated one of FRAME_FIFO takes three, or four
+    for the first word of a frame. A write of CONTROL with reset, and of LATCH, takes
     until it is done. A read of an address without a register returns 0; a write to it has no effect.
 
     Parameters
@@ -314,6 +315,15 @@ class Registers(wiring.Component):
                 m.d.sync += [steps.eq(0), settled.eq(0)]
                 with m.If(access.start):
                     m.next = "SELECT"
+                    with m.If(access.again & (is_burst | chosen["FRAME_FIFO"])):
+                        m.next = "AGAIN"
+            with m.State("AGAIN"):
+                # Four clocks after the last read the next word has settled; a frame's first one, a clock later.
+                m.next = "READ"
+                with m.If(shown.position == 0):
+                    m.next = "FIRST"
+            with m.State("FIRST"):
+                m.next = "READ"
             with m.State("SELECT"):
                 # addr, address and chosen, groups, value and counter, which comes later if the latches share a memory
                 m.d.sync += [steps.eq(steps + 1), settled.eq(steps == (5 if self.geometry.narrow else 3))]

@@ -288,6 +288,13 @@ class Geometry:
         return BEAT_BYTES if self.slim else self.beat_bytes
 
     @property
+    def bus_rate(self) -> int:
+        """Bytes per second of FRAME_FIFO that the host bus carries at most: in a burst, a word takes four clocks, and
+        the first one of a frame five. Boards with narrow beats read no word ahead, and carry less."""
+        words = frame_words(self.nodes)
+        return 4 * words * self.clock_hz // (4 * words + 1)
+
+    @property
     def row_nodes(self) -> int:
         """Nodes a frame has room for: 16, or 32 on boards of more than 16 nodes."""
         return 16 if self.nodes <= 16 else 32

@@ -13,7 +13,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import finite, whole
 
 __all__ = ["BOARD", "EDGES", "MASKS", "MODES", "SAMPLES", "WINDOW", "nodes_of", "open_device", "settings_options",
-           "virtual_geometry", "window_of"]
+           "virtual_geometry", "warn_of_the_bus", "window_of"]
 
 Function = Callable[..., Any]
 BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD", shell_complete=boards_like,
@@ -102,3 +102,11 @@ def nodes_of(option: str, text: str, count: int) -> list[int]:
             raise HypermonError(f"{option} {text}: there are nodes 0 to {count - 1}")
         nodes |= set(range(begin, end + 1))
     return sorted(nodes)
+
+
+def warn_of_the_bus(drain_rate: float, geometry: Geometry) -> None:
+    """Says that the host bus does not carry a rate, in one line on stderr."""
+    if drain_rate > geometry.bus_rate:
+        click.echo(f"hypermon: --drain-rate {drain_rate:g}: the board's bus does not carry that; at "
+                   f"{geometry.clock_hz / 1e6:g} MHz it carries {geometry.bus_rate / 1e6:.1f}e6 bytes/s, and the host "
+                   "reads no faster", err=True)

@@ -22,6 +22,7 @@ from hypermon.host.cli.options import (
     open_device,
     settings_options,
     virtual_geometry,
+    warn_of_the_bus,
     window_of,
 )
 from hypermon.host.cli.progress_json import ProgressJson
@@ -148,6 +149,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
     rate = None if drain_rate is None else int(drain_rate)
+    if drain_rate is not None and drain == "registers":
+        warn_of_the_bus(drain_rate, geometry)
     link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
                         start_at=start_at, drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
     end_ps = None if link.played is None else link.played.end_ps

@@ -94,8 +94,9 @@ class BenchBoard:
         sink = StreamSink(ports, stalls(random.Random(f"{seed}/stream"), ready))
         strobe, data = getattr(dut, prefix + "strobe", None), getattr(dut, prefix + "data", None)
         pins = None if strobe is None or data is None else PortPins(strobe, data, len(data) // len(strobe))
-        if (advance := getattr(dut, prefix + "advance", None)) is not None:
-            advance.value = 0
+        for name in ("advance", "pbx_more"):
+            if (idle := getattr(dut, prefix + name, None)) is not None:
+                idle.value = 0
         if not own_clock:
             dut.rst.value = 1
             Clock(dut.clk, period, "step").start(start_high=False)

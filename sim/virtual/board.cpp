@@ -46,6 +46,15 @@ constexpr int64_t CALM = 12, LEAD = 6, LEAST = 32;
 constexpr int64_t LAG = 10;
 // Clocks from which on a window may be skipped in part.
 constexpr int64_t LONG = 32;
+// Clocks of an access that reads FRAME_FIFO, from request to release. The next one may begin in the clock after it.
+constexpr uint64_t SINGLE = 14;
+// Clocks that a word of a burst may be late without slowing down the host, whose rate is a mean: the words of a frame take
+// 4, 4, 4 and 5, and between two bursts there may be two accesses.
+constexpr int64_t LATE = 64;
+// Clocks for which a host between two bursts waits for the stream.
+constexpr uint64_t LOOK = 512;
+// From here on all addresses are FRAME_FIFO.
+constexpr uint32_t BURST_BASE = 0x1000;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
 
@@ -169,6 +178,7 @@ class Board {
   }
 
   bool burst(uint32_t address, uint64_t words, uint32_t* out) {
+    if (address >= BURST_BASE && bursts()) return ahead(address, words, out);
     for (uint64_t i = 0; i < words; ++i) {
       while (started_ && (edge_ < due_ || stalled())) step();
       if (started_) took(4);
@@ -178,7 +188,9 @@ class Board {
   }
 
   uint64_t stream(uint8_t* out, uint64_t limit, uint64_t cycles) {
-    const uint64_t stop = cycles_ + cycles;
+    // A host that has read frames at the bus's pace looks at the stream, and does not wait for it.
+    const uint64_t stop = cycles_ + (ahead_ ? std::min(cycles, LOOK) : cycles);
+    ahead_ = false;
     const bool ended_before = ended();
     while (waiting() < limit && cycles_ < stop) {
 #ifdef SYNCED
@@ -489,16 +501,47 @@ class Board {
 #endif
   }
 
+  // A host that reads no faster than that makes an access of each word of a burst; so does one whose rate is not given.
+  bool bursts() const { return config_.rate * SINGLE > 4 * CLOCK; }
+
+  // One word for each edge of pbx_req. All are read from one address: they are in a window of one register.
+  bool ahead(uint32_t address, uint64_t words, uint32_t* out) {
+    top_.pbx_write = 0;
+    top_.pbx_addr = static_cast<SData>(address);
+    top_.pbx_wdata = 0;
+    ahead_ = started_;
+    bool done = true;
+    int level = 0;
+    for (uint64_t i = 0; done && i < words; ++i) {
+      while (started_ && (edge_ < due_ || stalled())) step();
+      if (started_) took(4, LATE);
+      wait();
+      top_.pbx_more = i + 1 < words;
+      top_.pbx_req = static_cast<CData>(level = !level);
+      done = acknowledged(level);
+      moved_ = cycles_;
+      out[i] = top_.pbx_rdata;
+    }
+    wait();
+    top_.pbx_more = 0;
+    top_.pbx_req = 0;
+    done = done && acknowledged(0);
+    moved_ = cycles_;
+    return done;
+  }
+
   // The host has taken `bytes` bytes at this edge: `due_` is the edge at which it takes more. What
   // it is early by rounding is kept in `early_`, in 1/rate clocks, so that the mean rate is exact;
   // time in which nothing came is not made up for.
-  void took(int64_t bytes) {
+  // A wait of up to `late` clocks is made up for.
+  void took(int64_t bytes, int64_t late = 0) {
     if (!config_.rate) return;
-    if (edge_ > due_) early_ = 0;
+    const bool anew = edge_ > due_ + late;
+    if (anew) early_ = 0;
     const uint64_t wait = static_cast<uint64_t>(bytes) * CLOCK - early_;
     const uint64_t clocks = (wait + config_.rate - 1) / config_.rate;
     early_ = clocks * config_.rate - wait;
-    due_ = edge_ + static_cast<int64_t>(clocks);
+    due_ = (anew || edge_ < due_ ? edge_ : due_) + static_cast<int64_t>(clocks);
   }
 
   bool stalled() {
@@ -600,6 +643,7 @@ class Board {
   std::vector<uint8_t> taken_;
   std::size_t head_ = 0;
   int64_t due_ = 0;
+  bool ahead_ = false;              // words of a burst were read since the stream was
   uint64_t early_ = 0;
   std::vector<std::pair<int64_t, int64_t>> stalls_;  // by time, apart from each other
   std::size_t stall_ = 0;

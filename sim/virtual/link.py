@@ -139,7 +139,8 @@ class VirtualLink(VerilatedBoard):
     stimulus : what the nodes write; None: nothing.
     geometry : of the board.
     drain_rate : maximum bytes per second that the host reads, through the stream and :meth:`read_burst` together, from
-        time 0; None: no limit.
+        time 0; None: no limit. If it is more than accesses of single words carry (4 bytes in 14 clocks), frames are
+        read from the registers in bursts.
     stalls : pairs (at, for) in milliseconds of board time in which the host reads nothing.
     seed : of a random delay in every synchronizer: a port bit that changes within :data:`APERTURE_PS` before a clock
         edge is seen there or at the next edge. None: no delay.

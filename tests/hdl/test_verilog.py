@@ -20,7 +20,7 @@ from .harness.stage import refuses
 
 PORTS = {
     "clk": 1, "rst": 1, "data": 8, "strobe": 2,
-    "pbx_req": 1, "pbx_write": 1, "pbx_addr": 13, "pbx_wdata": 32, "pbx_ack": 1, "pbx_rdata": 32,
+    "pbx_req": 1, "pbx_more": 1, "pbx_write": 1, "pbx_addr": 13, "pbx_wdata": 32, "pbx_ack": 1, "pbx_rdata": 32,
     "stream_valid": 1, "stream_ready": 1, "stream_data": 128, "stream_last": 1,
     "running": 1, "advance": 32, "quiet": 1, "horizon": 32,
 }

@@ -26,6 +26,7 @@ async def answers(dut):
     stage, choose = Stage(dut), rng()
     slow = choose.choice([0, 3_000, 60_000])
     bus = PbxMaster(Names(dut), lambda: choose.randint(0, slow))
+    dut.bus_more.value = 0
     await stage.start(access_done=0, access_rdata=0)
     memory, starts = {}, []
 
@@ -63,9 +64,66 @@ async def answers(dut):
     assert memory == written
 
 
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def bursts(dut):
+    """Words of bursts of any length, and single accesses between them: one access for each, in order, whatever the
+    master's and the target's delays are; a word stays until the next edge of the request."""
+    stage, choose = Stage(dut), rng()
+    slow = choose.choice([1, 3_000, 60_000])
+    reads, gives = [], []
+    dut.bus_req.value = dut.bus_more.value = dut.bus_write.value = dut.bus_addr.value = dut.bus_wdata.value = 0
+    await stage.start(access_done=0, access_rdata=0)
+
+    async def target():
+        while True:
+            # A word that is read ahead may start in the clock after the one before it is done.
+            if not dut.access_start.value:
+                await FallingEdge(dut.clk)
+                continue
+            reads.append((int(dut.access_addr.value), int(dut.access_again.value)))
+            for _ in range(choose.choice([0, 1, 7])):
+                await FallingEdge(dut.clk)
+                assert not dut.access_start.value, "a second access before the first one is done"
+            await FallingEdge(dut.clk)
+            gives.append(choose.getrandbits(32))
+            stage.put(access_done=1, access_rdata=gives[-1])
+            await FallingEdge(dut.clk)
+            stage.put(access_done=0)
+
+    cocotb.start_soon(target())
+    for _ in range(60):
+        at, words, level, came = 4 * choose.randrange(64), choose.choice([1, 1, 2, 3, 16, 33]), 0, []
+        begin = len(reads)
+        dut.bus_addr.value = at
+        for k in range(words):
+            await Timer(1 + choose.randint(0, slow), "step")
+            level = 1 - level
+            dut.bus_more.value = k + 1 < words
+            await Timer(1, "step")
+            dut.bus_req.value = level
+            while int(dut.bus_ack.value) != level:
+                await dut.bus_ack.value_change
+            await Timer(1 + choose.randint(0, slow), "step")
+            assert int(dut.bus_ack.value) == level
+            came.append(int(dut.bus_rdata.value))
+        if level:
+            dut.bus_req.value = 0
+            await FallingEdge(dut.bus_ack)
+        await Timer(60_000, "step")
+        assert not dut.busy.value
+        assert reads[begin:] == [(at, int(k > 0)) for k in range(words)]
+        assert came == gives[begin:]
+
+
 @functools.cache
-def simulator():
-    return component(Pbx())
+def simulator(direct=False):
+    return component(Pbx(direct))
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("seed", seeds(3))
+def test_bursts(seed, direct):
+    run(simulator(direct), __name__, "bursts", seed)
 
 
 @pytest.mark.parametrize("seed", seeds(3))

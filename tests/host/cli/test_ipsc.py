@@ -62,6 +62,15 @@ def test_options_reach_the_board():
     assert _monitor("extended", None, 5e6, True).window is Window.CLOCK
 
 
+def test_a_rate_that_the_bus_does_not_carry_is_said(capsys):
+    pytest.importorskip("amaranth")
+    _monitor("hardware", None, 18e6, False)
+    _monitor("extended", None, 40e6, False)     # its blocks leave over the stream
+    assert capsys.readouterr().err == ""
+    _monitor("hardware", None, 40e6, False)
+    assert re.fullmatch(r"hypermon: --drain-rate 4e\+07: .*18\.8e6 bytes/s.*\n", capsys.readouterr().err)
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the virtual board needs g++")
 def test_bandwidth_on_the_board(tmp_path, monkeypatch):
     monitors = pytest.importorskip("hypermon.sim.ipsc.runs.monitor")

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import Window
+from hypermon.hdl.layout import BURST_BASE, REGISTERS, Control, Window
 from hypermon.host.device.device import Settings
+from hypermon.host.run import Run
 from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.machine import Machine, run
 from hypermon.sim.ipsc.machine.nx2 import KINDS
@@ -16,6 +17,7 @@ from hypermon.sim.ipsc.runs.benchmark import bandwidth, event_bandwidth, predict
 from hypermon.sim.ipsc.runs.experiment import board_events, experiment, frame_rates
 from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus, write_times
 from hypermon.sim.ipsc.runs.work_fit import work_cycles
+from hypermon.sim.virtual.link import VirtualLink
 
 SHARE = 0.003
 
@@ -123,12 +125,30 @@ def test_what_the_host_reads_is_measured(board, tmp_path):
     assert done.drained == pytest.approx(3_000_000, rel=0.03)
 
 
-@pytest.mark.slow
-def test_registers_limit_what_the_host_reads(tmp_path):
-    """A board of 20 MHz, whose registers give a word in 14 clocks, whatever is asked for."""
-    done = bandwidth(8, 0, 1600, tmp_path / "run", monitor=replace(CLASSIC, rate=18_000_000, stop_ms=0))
+@pytest.mark.parametrize(("rate", "nodes", "window", "carried"), [
+    (8_000_000, 8, Window.NS800, 8e6), (18_000_000, 16, Window.NS400, 18e6),
+    (40_000_000, 16, Window.NS400, CLASSIC.geometry.bus_rate)])
+def test_what_the_bus_carries(tmp_path, rate, nodes, window, carried):
+    """The rates of section 5.1 on a board of 20 MHz, and what its bus carries at most. Each frame comes whole."""
+    done = bandwidth(nodes, 0, 1600, tmp_path / "run", monitor=replace(CLASSIC, rate=rate, window=window, stop_ms=0))
     assert done.overrun
-    assert done.drained == pytest.approx(5_700_000, rel=0.03)
+    assert done.drained == pytest.approx(carried, rel=0.015)
+    stats = Run(tmp_path / "run").stats()
+    assert stats["events"] + stats["lost"] == nodes * 4000
+    assert stats["accounted"]
+    assert (stats["causes"]["link"], stats["missing_blocks"]) == (0, 0)
+
+
+@pytest.mark.parametrize(("rate", "clocks"), [(5_000_000, 16), (None, 14), (40_000_000, 5)])
+def test_clocks_of_a_word(rate, clocks):
+    """A host of 5 MB/s makes an access of each word, as does one without a rate. A faster one reads bursts, of 5 clocks
+    for a frame's first word; without a frame, every word is a first one."""
+    with VirtualLink(None, CLASSIC.geometry, drain_rate=rate) as link:
+        link.write(REGISTERS["CONTROL"].offset, Control.ENABLE)
+        link.read_burst(BURST_BASE, 1000)       # the first census leaves meanwhile
+        begin = link.cycles
+        link.read_burst(BURST_BASE, 1000)
+        assert (link.cycles - begin) / 1000 == pytest.approx(clocks, abs=0.1)
 
 
 @pytest.mark.parametrize("how", ["extended", "wide"])

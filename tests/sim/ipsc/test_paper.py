@@ -80,7 +80,8 @@ def evaluation(times: float = 1.0, lost: int = 7) -> Evaluation:
                     "busy_ms": 500, "burst": 2500.0} for nodes in VOLUME_NODES for seed in SEEDS],
         "order": [{"program": program, "nodes": nodes, "seed": seed, "units": 30, "messages": 100, "early": seed}
                   for program in PROGRAMS for nodes in NODES[1:] for seed in SEEDS],
-        "bus": [{"rate": rate, "nodes": 8, "lost": 9, "drained": min(rate, 5_700_000.0)} for rate in BUS_RATES],
+        "bus": [{"rate": rate, "nodes": 8, "window_ns": 800, "lost": 9, "drained": min(rate, 18_800_000.0)}
+                for rate in BUS_RATES],
         "waves": [{"figure": figure, "clock": at, "ns": 50 * at, "strobe": 3, "data": 5, "push": at == 4, "nibble": 5,
                    "end": at % 16 == 15, "vector": 2 if at == 20 else -1, "stamp": 1} for figure in (3, 4)
                   for at in range(40)],
