@@ -87,12 +87,17 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
                """ if counted else _first("may", low, node=False))
     is_may = ("coalesce(n2.n, 0) - coalesce(n1.n, 0) > coalesce(o2.n, 0) - coalesce(o1.n, 0)" if counted
               else f"may.t <= a.t + {high}")
-    trace.db.execute(_judge(
-        _first("own", max(least + own, 1) if least else 1, node=True) + _first("next", max(least, 1), node=False),
-        sure=_first("sure", least + slack, node=False), may=may,
-        is_sure=f"sure.t <= a.t + {most - slack} or own.t <= a.t + {most - own}", is_may=is_may,
-        value="next.t - a.t", gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
-        is_gap=f"gap.hi >= a.t + {low}"))
+    trace.db.execute(f"""create or replace temp table staged as
+        select a.t, a.node, a.key, next.t - a.t as value,
+               coalesce(sure.t <= a.t + {most - slack}, false) or coalesce(own.t <= a.t + {most - own}, false) as sure
+        from a {_first("own", max(least + own, 1) if least else 1, node=True)}
+        {_first("next", max(least, 1), node=False)} {_first("sure", least + slack, node=False)}""")
+    # Most instances are certain; what else is possible is asked for the others only.
+    trace.db.execute("create or replace temp table a as from staged where not sure")
+    trace.db.execute(_judge("", sure="", may=may, is_sure="false", is_may=is_may, value="a.value",
+                            gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
+                            is_gap=f"gap.hi >= a.t + {low}"))
+    trace.db.execute(f"insert into judged select t, node, value, {OK}, null from staged where sure")
     return slack
 
 

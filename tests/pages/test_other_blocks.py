@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypermon.host.cli import _run
+from hypermon.host.contracts.rules import load_rules
 from hypermon.host.dictionary.dictionary import load_dictionary
 
 from tests.pages.reading import ROOT
@@ -61,6 +62,11 @@ def dictionary_in_c(block: Other, folder: Path) -> None:
     assert _run(["dict", str(folder / "work.toml"), "--c-header", str(folder / "work.h")]) == 0
     compiled("hm_port port, unsigned char *payload, int length", f"-I{folder}", "-include", str(folder / "work.h"),
              "-Wno-error=unused-but-set-parameter")(block, folder)
+
+
+def rules(block: Other, folder: Path) -> None:
+    (folder / "rules.toml").write_text(block.code)
+    assert load_rules(folder / "rules.toml").rules
 
 
 def dictionary(block: Other, folder: Path) -> None:
@@ -141,6 +147,8 @@ _KERNEL = "-DconfigUSE_TRACE_FACILITY=1"
 CHECKS: tuple[tuple[str, str, str, Callable[[Other, Path], None]], ...] = (
     ("docs/attach.md", "c", "static const unsigned lines", compiled(
         "hm_port port", "-DHM_TARGET=HM_TARGET_GPIOCHIP", "-include", str(NODE / "hypermon.h"))),
+    ("docs/check.md", "toml", '[[rule]]\nname = "one has the lock"', rules),
+    ("docs/check.md", "toml", '[[rule]]\nname = "each border arrives"', rules),
     ("docs/cocotb.md", "make", "TOPLEVEL_LANG", named("tests/sim/bench/test_examples.py")),
     ("docs/dictionary.md", "c", "work_call", dictionary_in_c),
     ("docs/front-ends.md", "c", "#define HM_TARGET HM_TARGET_UART", compiled("hm_port port", use="(void)port;")),
