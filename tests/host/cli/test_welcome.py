@@ -124,7 +124,7 @@ def test_the_line_that_is_documented(shell):
 
 def test_exit_statuses_are_those_that_are_documented(make_run, capsys, monkeypatch):
     run = make_run(FakeBoard().start().stop())
-    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == ["0", "1", "2", "3", "130"]
+    assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == ["0", "1", "2", "3", "4", "130"]
     assert cli._run(["stats", str(run.path), "--json"]) == 0
     json.loads(capsys.readouterr().out)
     for words in (["stats", "nothing"], ["nonsense"], ["stats"], ["stats", str(run.path), "--frob"]):
