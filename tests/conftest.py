@@ -100,12 +100,15 @@ def pytest_runtest_makereport(item, call):
 def pytest_configure(config):
     """The order below is the one in which files are given to processes.
 
-    A job in the background of a shell ignores SIGINT, and so would every command that a test interrupts.
+    A job in the background of a shell ignores SIGINT, and one of ``nohup`` SIGHUP; so would every command that a test
+    interrupts.
     """
     _of_this_checkout()
     config.option.loadscopereorder = False
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(AtOnce(config))
         if config.option.outcomes:
