@@ -1,8 +1,9 @@
 """Contracts on recordings: rules about a RUN's events, judged pass, fail or undecided.
 
-A RUN stands for all complete traces that agree with it: losses, the uncertainty of stamps, and the time before the
-start and after the end leave some things open. A rule passes if it holds in all of these traces, fails if it holds in
-none, and is undecided otherwise. Where this package has only bounds, doubt leads to *undecided* (docs/check.md).
+A RUN does not contain all that happened: items were lost, stamps are uncertain, and nothing is known of the time before
+the start and after the end. It therefore stands for all complete traces that agree with it. A rule passes if it holds
+in all of these traces, fails if it holds in none, and is undecided otherwise. Where this package has only bounds, doubt
+leads to *undecided* (docs/check.md).
 
 Flow: units, rules, trace, events, doubts, judged, responses, sequences, rates, spans, verdicts, judge
 """

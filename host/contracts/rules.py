@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from hypermon.host.contracts.units import ps_of
 from hypermon.host.errors import InputError
-from hypermon.host.text.toml_file import read_toml
+from hypermon.host.text.toml_file import plain_lines, read_toml
 
 __all__ = ["KINDS", "Event", "Rule", "Rules", "load_rules", "near"]
 
@@ -283,13 +283,7 @@ def _lines(text: str) -> dict[str, list[dict[str, int]]]:
     """
     found: dict[str, list[dict[str, int]]] = {}
     current: dict[str, int] | None = None
-    quote = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        inside = quote
-        for mark in re.findall(r'"""|\'\'\'', line):
-            quote = "" if mark == quote else quote or mark
-        if inside:
-            continue
+    for number, line in plain_lines(text):
         if table := re.match(r"\s*\[\[?\s*[\"']?([\w-]+)[\"']?\s*(\.[^\]]*)?\]", line):
             if table[2] is None or current is None:
                 current = {"": number}

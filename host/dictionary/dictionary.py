@@ -27,7 +27,7 @@ from hypermon.hdl.layout import NODES_MAX
 from hypermon.host.dictionary.log_strings import unfit
 from hypermon.host.dictionary.payload import Field, extract, one_array, sizes_of
 from hypermon.host.errors import InputError
-from hypermon.host.text.toml_file import read_toml
+from hypermon.host.text.toml_file import plain_lines, read_toml
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -431,13 +431,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
     """Line of every table and key that begins one. ``text`` is valid TOML."""
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
-    quote = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        inside = quote
-        for mark in re.findall(r'"""|\'\'\'', line):
-            quote = "" if mark == quote else quote or mark
-        if inside:
-            continue
+    for number, line in plain_lines(text):
         if line.lstrip().startswith("["):
             found = _path(line)
             if found is not None:

@@ -3,11 +3,12 @@
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hypermon.host.errors import InputError
 
-__all__ = ["TomlFile", "read_toml"]
+__all__ = ["TomlFile", "plain_lines", "read_toml"]
 
 #: Bytes of a file, and dots in a line, at most. A parser of TOML takes time and memory that grow with the square of the
 #: number of parts of a key, and a key is within a line.
@@ -60,3 +61,16 @@ def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError
     place = re.search(r" \((?:at line (\d+), column \d+|at end of document)\)$", message)
     line = (int(place[1]) if place[1] else text.count("\n") + (not text.endswith("\n"))) if place else None
     return InputError(path, line, f"not TOML: {message[:place.start()] if place else message}")
+
+
+def plain_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number, from 1, and text of each line that does not begin inside a string of several lines. ``text`` is valid
+    TOML.
+    """
+    quote = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        inside = quote
+        for mark in re.findall(r'"""|\'\'\'', line):
+            quote = "" if mark == quote else quote or mark
+        if not inside:
+            yield number, line
