@@ -29,7 +29,7 @@ _WATCH = Path("tests", "mutation", "watch")
 #: Seconds that the tests of a file may take while they are watched.
 _WATCHED_S = 900
 #: Folders of tests that are not about the host, but may use it, and how.
-_ELSEWHERE = ("boards", "node", "sim", "e2e")
+_ELSEWHERE = ("boards", "node", "sim", "studies", "e2e")
 _USES = re.compile(r"hypermon\.host(?!\.errors)\b")
 #: Plug-ins for sigrok: another program runs them.
 _FOREIGN = ("sigrok",)
