@@ -143,3 +143,36 @@ def tools():
             pytest.skip(f"the virtual board needs {module}")
     if shutil.which("g++") is None:
         pytest.skip("the virtual board needs g++")
+
+
+@pytest.fixture(scope="session")
+def classic(tools):
+    """The classic board: 16 nodes, 100 MHz."""
+    from hypermon.hdl.layout import Geometry
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry()
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def extended(tools):
+    """The classic board with the extended sink beside the classic one."""
+    from hypermon.hdl.layout import Geometry, Sink
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry(sinks=tuple(Sink))
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def byte_wide(tools):
+    """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
+    from hypermon.hdl.layout import Geometry, Sink
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), phases=2, port_bits=8)
+    library(geometry)
+    return geometry
