@@ -239,19 +239,19 @@ define install
 @echo "Setting up: $(2)"; \
 start=$$SECONDS; \
 if [ "$(HASHES)" = no ]; then \
-  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=requirements/constraints.txt \
     $(BIN)/python -m pip install --quiet --no-warn-script-location --editable '.[$(1)]'; \
 else \
-  .ci/install-locked $(BIN)/python locked-$(1).txt --editable .; \
+  .ci/install-locked $(BIN)/python requirements/locked-$(1).txt --editable .; \
 fi; \
 touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
+$(SIM): pyproject.toml requirements/locked-host.txt requirements/locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
-$(DEV): $(SIM) locked-dev.txt studies/pyproject.toml
+$(DEV): $(SIM) requirements/locked-dev.txt studies/pyproject.toml
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.7 GB more))
 	$(BIN)/python -m pip install --quiet --no-warn-script-location --disable-pip-version-check --no-deps --no-build-isolation --editable ./studies
 
@@ -261,26 +261,26 @@ define apart
 rm -rf $(BUILD)/$(1)-env; \
 $(BIN)/python -m venv $(BUILD)/$(1)-env; \
 if [ "$(HASHES)" = no ]; then \
-  $(BUILD)/$(1)-env/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-$(1).txt; \
+  $(BUILD)/$(1)-env/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/constraints-$(1).txt; \
 else \
-  .ci/install-locked $(BUILD)/$(1)-env/bin/python locked-$(1).txt; \
+  .ci/install-locked $(BUILD)/$(1)-env/bin/python requirements/locked-$(1).txt; \
 fi; \
 touch $@
 endef
 
-$(SITE): locked-site.txt | $(BIN)/python
+$(SITE): requirements/locked-site.txt | $(BIN)/python
 	$(call apart,site,tools for the documentation site (15 s and 170 MB))
 
-$(DIST): locked-dist.txt | $(BIN)/python
+$(DIST): requirements/locked-dist.txt | $(BIN)/python
 	$(call apart,dist,tools for releases (10 s and 60 MB))
 
-$(LITEX): locked-litex.txt | $(BIN)/python
+$(LITEX): requirements/locked-litex.txt | $(BIN)/python
 	$(call apart,litex,LiteX for its example (10 s and 40 MB))
 
-$(SPARK): locked-spark.txt locked-pyspark.txt | $(BIN)/python
+$(SPARK): requirements/locked-spark.txt requirements/locked-pyspark.txt | $(BIN)/python
 	$(call apart,spark,Spark for its test (2 minutes and 800 MB))
 	$(BUILD)/spark-env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  --require-hashes -r locked-pyspark.txt
+	  --require-hashes -r requirements/locked-pyspark.txt
 	touch $@
 
 .PHONY: lock

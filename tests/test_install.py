@@ -174,9 +174,12 @@ def test_plain_install_brings_the_host_only(wheel):
 
 # ----------------------------------------------------------------------------------------- versions
 
+REQUIREMENTS = ROOT / "requirements"
+
+
 def pins(name: str) -> dict[str, str]:
     """Package to version of a constraints file."""
-    lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
+    lines = [line.partition("#")[0].strip() for line in (REQUIREMENTS / name).read_text().splitlines()]
     return dict(line.lower().replace("_", "-").split("==") for line in lines if line)
 
 
@@ -212,7 +215,7 @@ LOCKED = {"locked-host.txt": "", "locked-sim.txt": "sim", "locked-dev.txt": "dev
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
     """Version and hashes of every package of a locked file, and of those that it includes."""
     found: dict[str, tuple[str, list[str]]] = {}
-    for line in (ROOT / file).read_text().replace("\\\n", "").splitlines():
+    for line in (REQUIREMENTS / file).read_text().replace("\\\n", "").splitlines():
         if line.startswith("-r "):
             found |= locked(line[3:])
         elif not line.startswith("#"):
@@ -243,7 +246,7 @@ def needed(extra: str) -> set[str]:
 
 @pytest.mark.parametrize(("file", "extra"), LOCKED.items())
 def test_locked_files_have_every_package_at_the_version_of_the_constraints(file, extra):
-    constraints = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines()
+    constraints = dict(line.split("==") for line in (REQUIREMENTS / "constraints.txt").read_text().splitlines()
                        if not line.startswith("#"))
     constraints = {canonicalize_name(name): version for name, version in constraints.items()}
     found = locked(file)
@@ -255,7 +258,7 @@ def test_locked_files_have_every_package_at_the_version_of_the_constraints(file,
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
     if extra == "dev":
         assert found.keys() == constraints.keys()
-    assert "://" not in (ROOT / file).read_text()
+    assert "://" not in (REQUIREMENTS / file).read_text()
 
 
 def test_a_package_that_is_not_the_locked_one_is_not_installed(tmp_path):

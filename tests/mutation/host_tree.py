@@ -54,7 +54,7 @@ class HostTree(Tree):
     """A copy of the sources in which mutants of the host are tried, one at a time."""
 
     source = "host"
-    _parts = (*Tree._parts, "docs", "examples", "constraints.txt", "CHANGELOG.md", "LICENSE", "Makefile", "README.md")
+    _parts = (*Tree._parts, "docs", "examples", "requirements", "CHANGELOG.md", "LICENSE", "Makefile", "README.md")
     _name = "host-tree"
 
     def __init__(self) -> None:
