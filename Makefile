@@ -80,7 +80,7 @@ ci: ## what continuous integration runs, in a fresh clone of HEAD (40 minutes; A
 lint: $(DEV) ## ruff everywhere, mypy --strict on the host side, for Windows too (30 s)
 	$(BIN)/ruff check .
 	@mkdir -p $(BUILD)/types/hypermon
-	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
+	@for part in boards hdl host sim studies; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
 	$(BIN)/mypy
 	$(BIN)/mypy --platform win32
 
@@ -149,7 +149,7 @@ bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netli
 
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
-	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
+	@$(BIN)/python -m hypermon.studies.ipsc.paper $(ARGS)
 	@$(BIN)/python docs/tools/generate.py
 
 .PHONY: cocotb
@@ -167,7 +167,7 @@ spark: $(DEV) $(SPARK) ## the analyses by a local Spark, with Java 17 or later: 
 
 .PHONY: machines
 machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
-	@$(BIN)/python -m hypermon.sim.machine.page $(ARGS)
+	@$(BIN)/python -m hypermon.studies.machine.page $(ARGS)
 
 # Which of tests/bench: make bench BENCH=scale ARGS="--events 100000000"
 BENCH ?= *
@@ -199,7 +199,7 @@ docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 .PHONY: site
 site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)
 	@mkdir -p $(BUILD)/types/hypermon
-	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
+	@for part in boards hdl host sim studies; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
 	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/tools/site.py
 
 .PHONY: dist
@@ -213,7 +213,7 @@ dist-check: need-g++ $(DEV) ## each file of .build/dist, installed and used in a
 .PHONY: clean
 clean: ## remove what was built and cached; .venv stays
 	rm -rf $(BUILD) build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find boards docs hdl host sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find boards docs hdl host node sim studies tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: need-g++
 need-g++:
@@ -239,20 +239,21 @@ define install
 @echo "Setting up: $(2)"; \
 start=$$SECONDS; \
 if [ "$(HASHES)" = no ]; then \
-  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=requirements/constraints.txt \
     $(BIN)/python -m pip install --quiet --no-warn-script-location --editable '.[$(1)]'; \
 else \
-  .ci/install-locked $(BIN)/python locked-$(1).txt --editable .; \
+  .ci/install-locked $(BIN)/python requirements/locked-$(1).txt --editable .; \
 fi; \
 touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
+$(SIM): pyproject.toml requirements/locked-host.txt requirements/locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
-$(DEV): $(SIM) locked-dev.txt
+$(DEV): $(SIM) requirements/locked-dev.txt studies/pyproject.toml
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.7 GB more))
+	$(BIN)/python -m pip install --quiet --no-warn-script-location --disable-pip-version-check --no-deps --no-build-isolation --editable ./studies
 
 # $(call apart,NAME,what and how long): an environment beside .venv
 define apart
@@ -260,26 +261,26 @@ define apart
 rm -rf $(BUILD)/$(1)-env; \
 $(BIN)/python -m venv $(BUILD)/$(1)-env; \
 if [ "$(HASHES)" = no ]; then \
-  $(BUILD)/$(1)-env/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-$(1).txt; \
+  $(BUILD)/$(1)-env/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/constraints-$(1).txt; \
 else \
-  .ci/install-locked $(BUILD)/$(1)-env/bin/python locked-$(1).txt; \
+  .ci/install-locked $(BUILD)/$(1)-env/bin/python requirements/locked-$(1).txt; \
 fi; \
 touch $@
 endef
 
-$(SITE): locked-site.txt | $(BIN)/python
+$(SITE): requirements/locked-site.txt | $(BIN)/python
 	$(call apart,site,tools for the documentation site (15 s and 170 MB))
 
-$(DIST): locked-dist.txt | $(BIN)/python
+$(DIST): requirements/locked-dist.txt | $(BIN)/python
 	$(call apart,dist,tools for releases (10 s and 60 MB))
 
-$(LITEX): locked-litex.txt | $(BIN)/python
+$(LITEX): requirements/locked-litex.txt | $(BIN)/python
 	$(call apart,litex,LiteX for its example (10 s and 40 MB))
 
-$(SPARK): locked-spark.txt locked-pyspark.txt | $(BIN)/python
+$(SPARK): requirements/locked-spark.txt requirements/locked-pyspark.txt | $(BIN)/python
 	$(call apart,spark,Spark for its test (2 minutes and 800 MB))
 	$(BUILD)/spark-env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  --require-hashes -r locked-pyspark.txt
+	  --require-hashes -r requirements/locked-pyspark.txt
 	touch $@
 
 .PHONY: lock

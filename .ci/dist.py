@@ -4,6 +4,7 @@
 `hypermon-VERSION.tar.gz`                 the sources, from which everything else can be made
 `hypermon-VERSION-cp311-abi3-*.whl`       the package with its C part, for Python 3.11 and later on Linux
 `hypermon-VERSION-py3-none-any.whl`       the package without it, for all other machines: it decodes with NumPy
+`hypermon_studies-VERSION-*.whl`          the papers' evaluations, and their commands
 `hypermon_bitstreams-VERSION-*.whl`       bitstreams, if some were built from these sources
 `hypermon-node-VERSION.tar.gz`            the node library: C and C++ headers, Rust, MicroPython, CMake
 `HypermonNode-VERSION.zip`                the node library for the Arduino IDE
@@ -70,7 +71,7 @@ def sources(out: Path) -> Path:
 
 
 def wheels(sdist: Path, out: Path) -> None:
-    """Both wheels, from the source distribution alone."""
+    """Both wheels and that of the studies, from the source distribution alone."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(sdist) as tar:
             tar.extractall(folder, filter="data")
@@ -89,6 +90,7 @@ def wheels(sdist: Path, out: Path) -> None:
         for left in (tree / "build", *tree.glob("*.egg-info")):
             shutil.rmtree(left, ignore_errors=True)
         run(*build, out, tree)
+        run(*build, out, tree / "studies")
 
 
 def archive(out: Path, name: str, folder: Path, skip: tuple[str, ...] = ()) -> None:
@@ -104,7 +106,7 @@ def archive(out: Path, name: str, folder: Path, skip: tuple[str, ...] = ()) -> N
 def extras(out: Path, number: str) -> list[str]:
     """Node library, Verilog and bitstreams; returns what was left out, and why."""
     python = sys.executable
-    archive(out, f"hypermon-node-{number}", ROOT / "sim" / "node", skip=("target", "Cargo.lock"))
+    archive(out, f"hypermon-node-{number}", ROOT / "node", skip=("target", "Cargo.lock"))
     run(python, "-m", "hypermon.sim.emulate.arduino", "-o", out / f"HypermonNode-{number}.zip")
     with tempfile.TemporaryDirectory() as folder:
         run(python, "-m", "hypermon.hdl.release", "-o", folder)

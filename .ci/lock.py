@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "requirements"
 #: Each file includes the one before: the host tools alone, then with the virtual board, then everything.
 FILES = {"locked-host.txt": "", "locked-sim.txt": "sim", "locked-dev.txt": "dev"}
 #: What else is needed to build and install the project itself.
@@ -40,7 +41,7 @@ WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What
 
 def pinned(constraints: str) -> dict[str, str]:
     """The versions of a constraints file, by canonical name."""
-    lines = (ROOT / constraints).read_text().splitlines()
+    lines = (FOLDER / constraints).read_text().splitlines()
     pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
     return {canonicalize_name(name): version for name, version in pairs}
 
@@ -113,7 +114,7 @@ def write(file: str, constraints: str, names: set[str], before: str = "",
     for name in sorted(names):
         text += f"{name}=={versions[name]}" + "".join(
             f" \\\n    --hash=sha256:{one}" for one in sorted(found[name])) + "\n"
-    (ROOT / file).write_text(text)
+    (FOLDER / file).write_text(text)
 
 
 def main() -> None:

@@ -19,12 +19,16 @@ def checkout() -> Path | None:
 
 
 def to_install(extra: str) -> str:
-    """The command that installs what ``hypermon[extra]`` needs, for the Python that runs this, from any directory.
+    """The command that installs what ``hypermon[extra]`` needs, for the Python that runs this, from any directory;
+    ``studies`` is the distribution ``hypermon-studies``.
 
     In a checkout it keeps the editable install; a plain one would replace it by a copy.
     """
     root = checkout()
-    what = f"'hypermon[{extra}]'" if root is None else f"-e {shlex.quote(f'{root}[{extra}]')}"
+    if extra == "studies":
+        what = "hypermon-studies" if root is None else f"-e {shlex.quote(f'{root}/studies')}"
+    else:
+        what = f"'hypermon[{extra}]'" if root is None else f"-e {shlex.quote(f'{root}[{extra}]')}"
     return f"{shlex.quote(sys.executable or 'python3')} -m pip install {what}"
 
 

@@ -1,6 +1,6 @@
 """A node's port on this machine's own pins, under Linux: lines of a GPIO chip, or a mapped register.
 
-This module is the Python counterpart of `sim/node/hypermon.h`. A nibble is two writes, the strobe 0 and then 1; the
+This module is the Python counterpart of `node/hypermon.h`. A nibble is two writes, the strobe 0 and then 1; the
 board samples at the rising edge. On a board with ports of 8 bits, each write carries a byte instead of a nibble. The
 module uses the standard library only.
 """
@@ -136,7 +136,7 @@ class GpioPort(Port):
 
 
 class Style(Enum):
-    """How a store to a register affects the pins: see ``sim/node/hypermon/register.h``."""
+    """How a store to a register affects the pins: see ``node/hypermon/register.h``."""
 
     WHOLE = "whole"
     XOR = "xor"

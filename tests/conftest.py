@@ -56,13 +56,13 @@ LONG = (
     "hdl/whole/test_exact.py", "sim/virtual/test_usb_board.py", "hdl/whole/test_whole_board.py", "hdl/test_verilog.py",
     "host/live/test_hostile_web.py", "host/blocks/test_compact.py", "host/recording/test_parts.py",
     "hdl/sinks/extended/test_trigger.py", "hdl/time/test_board_sync.py", "sim/played/test_loss.py",
-    "sim/virtual/test_deep_board.py", "sim/ipsc/test_monitor.py", "hdl/sinks/extended/test_encoder.py",
+    "sim/virtual/test_deep_board.py", "studies/ipsc/test_monitor.py", "hdl/sinks/extended/test_encoder.py",
     "hdl/stream/test_blocker.py", "sim/played/test_reduction.py", "host/report/test_figures.py",
     "sim/virtual/test_link.py", "host/whole/test_virtual_items.py", "host/diagnose/test_selftest.py",
     "boards/toolchain/test_top.py", "boards/toolchain/test_bitstream.py", "host/whole/test_virtual_board.py",
     "host/recording/test_damaged_runs.py", "sim/played/test_extended.py", "sim/test_uart_server.py",
     "sim/played/test_half_clock.py", "sim/commands/test_serve.py", "soak/test_soak.py",
-    "sim/machine/test_recordings.py", "test_readme.py")
+    "studies/machine/test_recordings.py", "test_readme.py")
 
 
 class AtOnce:
@@ -143,3 +143,36 @@ def tools():
             pytest.skip(f"the virtual board needs {module}")
     if shutil.which("g++") is None:
         pytest.skip("the virtual board needs g++")
+
+
+@pytest.fixture(scope="session")
+def classic(tools):
+    """The classic board: 16 nodes, 100 MHz."""
+    from hypermon.hdl.layout import Geometry
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry()
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def extended(tools):
+    """The classic board with the extended sink beside the classic one."""
+    from hypermon.hdl.layout import Geometry, Sink
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry(sinks=tuple(Sink))
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def byte_wide(tools):
+    """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
+    from hypermon.hdl.layout import Geometry, Sink
+    from hypermon.sim.virtual.build import library
+
+    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), phases=2, port_bits=8)
+    library(geometry)
+    return geometry

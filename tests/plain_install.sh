@@ -8,9 +8,9 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "${PYTHON:-python3}" -m venv "$folder/venv"
 if [ "${HASHES:-yes}" = no ]; then
-  PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt "$what"
+  PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c requirements/constraints.txt "$what"
 else
-  .ci/install-locked "$folder/venv/bin/python" locked-host.txt "$what"
+  .ci/install-locked "$folder/venv/bin/python" requirements/locked-host.txt "$what"
 fi
 "$folder/venv/bin/pip" check > /dev/null    # the packages are those that the project asks for
 hypermon=$folder/venv/bin/hypermon

@@ -92,12 +92,16 @@ except HypermonError as error:
 
 # -------------------------------------------------------------------------------------------- wheel
 
+#: The folders of the distribution `hypermon`.
+INSIDE = (*(part for part in PARTS if part != "studies"), "node")
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """A wheel, built from a copy, so that nothing is left in the checkout."""
     tmp = tmp_path_factory.mktemp("wheel")
     skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for part in PARTS:
+    for part in INSIDE:
         shutil.copytree(ROOT / part, tmp / "src" / part, ignore=skip)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp / "src")
@@ -113,7 +117,7 @@ def wheel(tmp_path_factory):
 def test_wheel_has_every_source(wheel):
     inside = {n for n in wheel.namelist() if n.startswith("hypermon/")}
     kinds = {".py", ".cpp", ".h", ".c", ".toml", ".html", ".js", ".css", ".LICENSE"}
-    expected = {f"hypermon/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*")
+    expected = {f"hypermon/{path.relative_to(ROOT)}" for part in INSIDE for path in (ROOT / part).rglob("*")
                 if path.suffix in kinds}
     assert len(expected) > 40
     assert expected - inside == set()
@@ -122,7 +126,33 @@ def test_wheel_has_every_source(wheel):
 def test_wheel_has_nothing_else(wheel):
     tops = {n.partition("/")[0] for n in wheel.namelist()}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"hypermon"}
-    assert {n.split("/")[1] for n in wheel.namelist() if n.startswith("hypermon/")} == set(PARTS)
+    assert {n.split("/")[1] for n in wheel.namelist() if n.startswith("hypermon/")} == set(INSIDE)
+
+
+def test_the_node_library_is_found(wheel, tmp_path):
+    wheel.extractall(tmp_path)
+    code = "import importlib.resources as r; print((r.files('hypermon.node') / 'hypermon.h').is_file())"
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=patience(60), check=True)
+    assert done.stdout == "True\n"
+
+
+def test_studies_name_their_distribution(tmp_path):
+    """Without it, its commands end with the line that installs it; nothing else changes."""
+    code = ("import importlib.metadata as m, sys\n"
+            "real = m.distributions\n"
+            "m.distributions = lambda: [d for d in real() if d.name != 'hypermon-studies']\n"
+            "from hypermon.host.cli import main\n"
+            "sys.argv[0] = 'hypermon'\nmain()")
+    for words in (["ipsc"], ["ipsc", "run", "life", "--nodes", "4"], ["machine", "--help"]):
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True,
+                              timeout=patience(60), check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (f"hypermon: `hypermon {words[0]}` belongs to hypermon-studies, which is not installed: "
+                               f"{to_install('studies')}\n")
+    done = subprocess.run([sys.executable, "-c", code, "emulate", "--help"], capture_output=True, text=True,
+                          timeout=patience(60), check=True)
+    assert "Play WORKLOAD" in done.stdout
 
 
 def test_wheel_has_the_command(wheel):
@@ -138,15 +168,18 @@ def test_plain_install_brings_the_host_only(wheel):
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
-        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
+        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "perfetto", "otf2", "dask", "dataframes",
         "report", "live", "view", "uart", "usb", "pytest", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions
 
+REQUIREMENTS = ROOT / "requirements"
+
+
 def pins(name: str) -> dict[str, str]:
     """Package to version of a constraints file."""
-    lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
+    lines = [line.partition("#")[0].strip() for line in (REQUIREMENTS / name).read_text().splitlines()]
     return dict(line.lower().replace("_", "-").split("==") for line in lines if line)
 
 
@@ -182,7 +215,7 @@ LOCKED = {"locked-host.txt": "", "locked-sim.txt": "sim", "locked-dev.txt": "dev
 def locked(file: str) -> dict[str, tuple[str, list[str]]]:
     """Version and hashes of every package of a locked file, and of those that it includes."""
     found: dict[str, tuple[str, list[str]]] = {}
-    for line in (ROOT / file).read_text().replace("\\\n", "").splitlines():
+    for line in (REQUIREMENTS / file).read_text().replace("\\\n", "").splitlines():
         if line.startswith("-r "):
             found |= locked(line[3:])
         elif not line.startswith("#"):
@@ -213,7 +246,7 @@ def needed(extra: str) -> set[str]:
 
 @pytest.mark.parametrize(("file", "extra"), LOCKED.items())
 def test_locked_files_have_every_package_at_the_version_of_the_constraints(file, extra):
-    constraints = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines()
+    constraints = dict(line.split("==") for line in (REQUIREMENTS / "constraints.txt").read_text().splitlines()
                        if not line.startswith("#"))
     constraints = {canonicalize_name(name): version for name, version in constraints.items()}
     found = locked(file)
@@ -225,7 +258,7 @@ def test_locked_files_have_every_package_at_the_version_of_the_constraints(file,
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
     if extra == "dev":
         assert found.keys() == constraints.keys()
-    assert "://" not in (ROOT / file).read_text()
+    assert "://" not in (REQUIREMENTS / file).read_text()
 
 
 def test_a_package_that_is_not_the_locked_one_is_not_installed(tmp_path):

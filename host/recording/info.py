@@ -6,7 +6,6 @@ The files of a RUN are listed at :mod:`.directory`.
 import datetime
 import re
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -196,13 +195,3 @@ _SHAPE = table({
                             "stream": mapping(listed(integer(0, 1 << 62), 2, 2)), "groups": PART,
                             "clock": integer(0, 0xffffffff)}, more=True)),
     "format": integer(0, 1 << 31)})
-
-
-#: Names that programs which follow older documentation import from here, and where they are.
-_MOVED = {"RunWriter": "hypermon.host.recording.writer"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MOVED:
-        return getattr(import_module(_MOVED[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

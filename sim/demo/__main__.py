@@ -2,7 +2,7 @@
 
     make demo        (or: python -m hypermon.sim.demo)
 
-Builds and plays ``sim/node/life.c``. Sends what its sixteen ports did through the virtual board, with the same commands
+Builds and plays ``node/life.c``. Sends what its sixteen ports did through the virtual board, with the same commands
 that a user would type. Compares the result with what the program itself logged.
 """
 
@@ -34,7 +34,7 @@ from rich.text import Text
 
 __all__ = ["Checks", "LogEntry", "check", "main", "read_log"]
 
-NODE = Path(__file__).parents[1] / "node"
+NODE = Path(__file__).parents[2] / "node"
 #: What the events of life.toml begin; stop ends all.
 COMPUTING, EXCHANGING, WAITING = range(3)
 ACTIVITIES = [Activity("computing", "█", "#", "green"), Activity("exchanging borders", "▒", "=", "yellow"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["NAME", "main", "write_library"]
 
-NODE = Path(__file__).parents[1] / "node"
+NODE = Path(__file__).parents[2] / "node"
 #: Of a checkout, whose metadata may lack it.
 LICENSE = Path(__file__).parents[2] / "LICENSE"
 #: The library's name, which is that of its folder and of its header.

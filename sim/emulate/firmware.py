@@ -1,4 +1,4 @@
-"""Firmware that plays a node on a Raspberry Pi Pico: `sim/node/rp2040/` with a workload in it, as ELF and UF2."""
+"""Firmware that plays a node on a Raspberry Pi Pico: `node/rp2040/` with a workload in it, as ELF and UF2."""
 
 import shutil
 import struct
@@ -12,7 +12,7 @@ from hypermon.sim.emulate.workload import Item, Kind
 
 __all__ = ["CPU_HZ", "RAM", "build_player", "encode", "image", "link", "uf2"]
 
-NODE = Path(__file__).parents[1] / "node"
+NODE = Path(__file__).parents[2] / "node"
 #: The clock to which `start.c` sets the processor.
 CPU_HZ = 125_000_000
 #: Where programs begin.

@@ -4,9 +4,9 @@ This module needs no HDL tool chain; it imports what does when a board is opened
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,7 +42,8 @@ def open_board(uri: str, geometry: Geometry | None = None) -> Link:
     seed = int(asked["seed"]) if "seed" in asked else None
     if not {"ppm", "wire_ns", *_PIPES} & set(asked):
         return open_virtual(paths, geometry, uri=bare, seed=seed)
-    virtual = _imported("hypermon.sim.virtual.link")
+    with _installed():
+        from hypermon.sim.virtual import link as virtual
     wire_ps = round(asked.get("wire_ns", 0.0) * 1000)
     board: Any = open_virtual(paths, geometry, uri=bare, seed=seed,
                               oscillator=virtual.Oscillator(asked.get("ppm", 0.0), wire_ps))
@@ -92,11 +93,12 @@ def _extended(geometry: Geometry, asked: dict[str, Any], uri: str) -> Geometry:
 
 def open_echo(leader: str, follower: str, geometry: Geometry) -> tuple[Link, Link]:
     """Two virtual boards in this process, wired in both directions with the delay of the follower's wire."""
+    with _installed():
+        from hypermon.sim.virtual.link import Oscillator
     made = []
     for uri in (leader, follower):
         file, asked, kept = _asked(uri)
-        oscillator = _imported("hypermon.sim.virtual.link").Oscillator(
-            asked.get("ppm", 0.0), round(asked.get("wire_ns", 0.0) * 1000))
+        oscillator = Oscillator(asked.get("ppm", 0.0), round(asked.get("wire_ns", 0.0) * 1000))
         made.append(open_virtual([], _extended(geometry, asked, uri), uri=f"sim:{file}{kept}", seed=asked.get("seed"),
                                  oscillator=oscillator))
     first, second = made
@@ -131,8 +133,9 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     HypermonError
         if the simulation package is not installed.
     """
-    stimuli = _imported("hypermon.sim.stimulus.stimulus")
-    virtual = _imported("hypermon.sim.virtual.link")
+    with _installed():
+        from hypermon.sim.stimulus import stimulus as stimuli
+        from hypermon.sim.virtual import link as virtual
     if paths:
         stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
                                 delays=delays, start_at=start_at, clock_hz=geometry.clock_hz,
@@ -146,13 +149,17 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
 
 def open_stimulus(stimulus: Any, geometry: Geometry, **options: Any) -> Link:
     """Opens the virtual board, playing a :class:`.stimulus.Stimulus`; otherwise as :func:`open_virtual`."""
-    board: Link = _imported("hypermon.sim.virtual.link").VirtualLink(stimulus, geometry, **options)
+    with _installed():
+        from hypermon.sim.virtual.link import VirtualLink
+    board: Link = VirtualLink(stimulus, geometry, **options)
     return board
 
 
-def _imported(module: str) -> Any:
+@contextmanager
+def _installed() -> Iterator[None]:
+    """Around imports of what a plain install does not have."""
     try:
-        return import_module(module)
+        yield
     except ImportError as error:
         raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
                             f"{to_install('sim')}") from None

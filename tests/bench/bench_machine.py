@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.scale.workload import Machine, barriers, writes_of
+from hypermon.studies.scale.workload import Machine, barriers, writes_of
 
 HYPERMON = Path(sys.executable).with_name("hypermon")
 

@@ -32,7 +32,7 @@ from port_reader import Write, read_events, read_nibbles  # noqa: E402
 
 __all__ = ["Costs", "main", "run"]
 
-NODE = HERE.parents[1] / "sim" / "node"
+NODE = HERE.parents[1] / "node"
 #: PyPI's package of libgpiod's Python binding has the library's source in it; Debian 12 has version 1.
 LIBGPIOD = "gpiod==2.5.0"
 _CHIP, _LINES = "/dev/gpiochip0", 32
@@ -154,7 +154,7 @@ def _script(times: int) -> str:
     lines = [
         "export PATH=/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 HOME=/mnt TMPDIR=/mnt",
         "mount -t configfs none /sys/kernel/config && mount -t tracefs none /sys/kernel/tracing || exit 1",
-        "mkdir /sys/kernel/config/gpio-sim/node && cd /sys/kernel/config/gpio-sim/node && mkdir bank || exit 1",
+        "mkdir /sys/kernel/config/gpio-node && cd /sys/kernel/config/gpio-node && mkdir bank || exit 1",
         f"echo {_LINES} > bank/num_lines && echo 1 > live || exit 1",
         'echo "guest: Linux $(uname -r), $(cat bank/chip_name) of $(cat dev_name)"',
         "cat /sys/class/gpio/gpiochip*/base > /mnt/base",

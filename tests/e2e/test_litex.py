@@ -21,7 +21,7 @@ def litex() -> Path:
     python = ENVIRONMENT / "bin" / "python"
     if not (ENVIRONMENT / ".installed").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-        done = subprocess.run([ROOT / ".ci" / "install-locked", python, "locked-litex.txt"], cwd=ROOT,
+        done = subprocess.run([ROOT / ".ci" / "install-locked", python, "requirements/locked-litex.txt"], cwd=ROOT,
                               capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"LiteX cannot be installed: {done.stderr.strip().splitlines()[-1]}")
@@ -46,7 +46,8 @@ def test_the_stream_in_memory_is_that_of_the_virtual_board(tools, litex: Path, t
 
 
 def test_the_locked_file_has_the_versions_of_the_constraints() -> None:
-    pins = [line for line in (ROOT / "constraints-litex.txt").read_text().splitlines() if not line.startswith("#")]
-    locked = re.findall(r"^(\S+==\S+) \\\n +--hash=sha256:[0-9a-f]{64}", (ROOT / "locked-litex.txt").read_text(),
+    folder = ROOT / "requirements"
+    pins = [line for line in (folder / "constraints-litex.txt").read_text().splitlines() if not line.startswith("#")]
+    locked = re.findall(r"^(\S+==\S+) \\\n +--hash=sha256:[0-9a-f]{64}", (folder / "locked-litex.txt").read_text(),
                         re.MULTILINE)
     assert locked == sorted(pins)

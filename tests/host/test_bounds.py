@@ -25,14 +25,14 @@ def test_files_that_are_too_long(tmp_path, size, legal):
 
 def test_where_the_run_of_a_program_goes(monkeypatch, tmp_path, capsys):
     """To the folder that is asked for; else to one that goes when the command ends."""
-    pytest.importorskip("hypermon.sim.ipsc.runs.experiment")
+    pytest.importorskip("hypermon.studies.ipsc.runs.experiment")
     seen = []
 
     def experiment(*_, path, **settings):
         seen.append((path, path.parent.is_dir()))
         return SimpleNamespace(as_dict=dict, checked="right")
 
-    monkeypatch.setattr(sys.modules["hypermon.sim.ipsc.runs.experiment"], "experiment", experiment)
+    monkeypatch.setattr(sys.modules["hypermon.studies.ipsc.runs.experiment"], "experiment", experiment)
     assert _run(["ipsc", "run", "life", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["result"] == "right"
     assert _run(["ipsc", "run", "life", "--json", "-o", str(tmp_path / "kept")]) == 0

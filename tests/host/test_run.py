@@ -50,8 +50,7 @@ def test_the_boards_of_a_run_are_of_its_class(make_run, tmp_path):
 
 @pytest.mark.parametrize(("module", "names"), [
     ("hypermon.host", "HypermonError InputError Run open_run"),
-    ("hypermon.host.recording", "Run RunInfo RunWriter open_run refuse_existing"),
-    ("hypermon.host.recording.info", "RunInfo RunWriter"),
+    ("hypermon.host.recording", "RunInfo RunWriter refuse_existing"),
     ("hypermon.host.dictionary", "Dictionary EventKind Field PAYLOAD_MAX load_dictionary print_dictionary"),
     ("hypermon.host.events", "framed_events"),
 ])

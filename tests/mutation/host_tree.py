@@ -29,7 +29,7 @@ _WATCH = Path("tests", "mutation", "watch")
 #: Seconds that the tests of a file may take while they are watched.
 _WATCHED_S = 900
 #: Folders of tests that are not about the host, but may use it, and how.
-_ELSEWHERE = ("boards", "node", "sim", "e2e")
+_ELSEWHERE = ("boards", "node", "sim", "studies", "e2e")
 _USES = re.compile(r"hypermon\.host(?!\.errors)\b")
 #: Plug-ins for sigrok: another program runs them.
 _FOREIGN = ("sigrok",)
@@ -54,7 +54,7 @@ class HostTree(Tree):
     """A copy of the sources in which mutants of the host are tried, one at a time."""
 
     source = "host"
-    _parts = (*Tree._parts, "docs", "examples", "constraints.txt", "CHANGELOG.md", "LICENSE", "Makefile", "README.md")
+    _parts = (*Tree._parts, "docs", "examples", "requirements", "CHANGELOG.md", "LICENSE", "Makefile", "README.md")
     _name = "host-tree"
 
     def __init__(self) -> None:

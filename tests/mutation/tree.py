@@ -47,7 +47,7 @@ class Tree:
     """
 
     source = "hdl"
-    _parts: tuple[str, ...] = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
+    _parts: tuple[str, ...] = ("boards", "hdl", "host", "node", "sim", "studies", "tests", "pyproject.toml")
     _name = "tree"
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Tree:
         # Found before the editable install, which points to the repository itself.
         package = folder / ".path" / "hypermon"
         package.mkdir(parents=True, exist_ok=True)
-        for part in ("boards", "hdl", "host", "sim"):
+        for part in ("boards", "hdl", "host", "node", "sim", "studies"):
             if not (package / part).exists():
                 (package / part).symlink_to(folder / part)
         self.environment = os.environ | {

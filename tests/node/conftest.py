@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-NODE = Path(__file__).parents[2] / "sim" / "node"
+NODE = Path(__file__).parents[2] / "node"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 Compile = Callable[..., Path]

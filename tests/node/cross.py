@@ -9,7 +9,7 @@ from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, Uc, arm_c
 
 from tests.programs import working
 
-NODE = Path(__file__).parents[2] / "sim" / "node"
+NODE = Path(__file__).parents[2] / "node"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 CODE, STACK, PAGE = 0x1000_0000, 0x2000_0000, 1 << 16

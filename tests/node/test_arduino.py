@@ -93,7 +93,7 @@ def test_properties_are_those_of_the_specification(library: Path) -> None:
 
 def test_files_are_where_the_specification_wants_them(library: Path) -> None:
     files = {str(path.relative_to(library)) for path in library.rglob("*") if path.is_file()}
-    node = ROOT / "sim" / "node"
+    node = ROOT / "node"
     headers = {str(path.relative_to(node)) for path in [node / "hypermon.h", *(node / "hypermon").glob("*.h")]}
     assert len(headers) > 10
     assert files == {"library.properties", "keywords.txt", "LICENSE", f"src/{NAME}.h",

@@ -11,7 +11,7 @@ from tests.host.external.readers import needs
 from tests.patience import patience
 
 ROOT = Path(__file__).parents[2]
-NODE, EXAMPLE = ROOT / "sim" / "node", ROOT / "examples" / "pico"
+NODE, EXAMPLE = ROOT / "node", ROOT / "examples" / "pico"
 CMAKELISTS = NODE / "CMakeLists.txt"
 
 #: How a project gets the targets. A FetchContent with a source that is here already needs no network.
@@ -19,7 +19,7 @@ WAYS = {
     "add_subdirectory": f'add_subdirectory("{NODE}" hypermon_node)',
     "FetchContent": f"""
         include(FetchContent)
-        FetchContent_Declare(hypermon SOURCE_DIR "{ROOT}" SOURCE_SUBDIR sim/node)
+        FetchContent_Declare(hypermon SOURCE_DIR "{ROOT}" SOURCE_SUBDIR node)
         FetchContent_MakeAvailable(hypermon)"""}
 PROJECT = """
 cmake_minimum_required(VERSION 3.18)

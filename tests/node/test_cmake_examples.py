@@ -56,7 +56,7 @@ def test_tasks_of_freertos(tools, tmp_path: Path) -> None:
     except MissingError as error:
         pytest.skip(str(error))
     folder = build("freertos", tmp_path / "build", f"-DFREERTOS_KERNEL_PATH={at}")
-    run = recorded(folder / "tasks", tmp_path, ROOT / "sim" / "node" / "freertos.toml", "both")
+    run = recorded(folder / "tasks", tmp_path, ROOT / "node" / "freertos.toml", "both")
     ask = run.sql
     assert ask("select task, task_name from events where name = 'task' order by task").fetchall() == [
         (1, "consumer"), (2, "producer"), (3, "IDLE")]

@@ -23,7 +23,7 @@ from port_reader import Write
 from tests.programs import MissingError, working
 
 HERE = Path(__file__).parent / "freertos"
-DICTIONARY = Path(__file__).parents[2] / "sim" / "node" / "freertos.toml"
+DICTIONARY = Path(__file__).parents[2] / "node" / "freertos.toml"
 PAGE = Path(__file__).parents[2] / "docs" / "nodes.md"
 TICKS = 20
 #: What the program says itself, at its end.

@@ -9,7 +9,7 @@ from port_reader import Event, read_events, read_nibbles, read_writes
 
 from tests.patience import patience
 
-HEADER = Path(__file__).parents[2] / "sim" / "node" / "hypermon.h"
+HEADER = Path(__file__).parents[2] / "node" / "hypermon.h"
 
 #: Every length, every nibble, fillers between, on two ports; then what must be refused.
 EVENTS = r"""

@@ -17,7 +17,7 @@ from port_reader import Event, Write, read_events, read_nibbles
 from tests.patience import patience
 from tests.programs import MissingError, working
 
-SOURCE = Path(__file__).parents[2] / "sim" / "node" / "micropython" / "hypermon_port.py"
+SOURCE = Path(__file__).parents[2] / "node" / "micropython" / "hypermon_port.py"
 EVENTS = [(i * 17 & 255, bytes((31 * k + i) & 255 for k in range(i))) for i in range(15)]
 EDGES_BITS = [(1, 4), (2, 4), (1, 8), (2, 8)]
 

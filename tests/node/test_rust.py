@@ -13,7 +13,7 @@ from tests.host.external.readers import needs
 from tests.patience import patience
 
 ROOT = Path(__file__).parents[2]
-CRATE = ROOT / "sim" / "node" / "rust"
+CRATE = ROOT / "node" / "rust"
 
 
 def cargo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -91,11 +91,11 @@ INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("", r"hypermon (serve|view) ", r"hypermon \1 --port 0 "),
     ("docs/recording.md", r"-b BOARD -o RUN", "-b sim:demo/life.csv -o RUN-2"),
     ("docs/dictionary.md", r"RUN --framing event --dictionary work\.toml",
-     "demo/run --framing event --dictionary sim/node/life.toml"),
+     "demo/run --framing event --dictionary node/life.toml"),
     ("docs/dictionary.md", r"--dictionary work\.toml", "--dictionary app.toml"),
 )
 
-_NAMED = "cp sim/node/life.toml app.toml\n"
+_NAMED = "cp node/life.toml app.toml\n"
 #: Sixteen nodes that write at any time: sigrok-cli of Debian 12 may abort at its end if a session has no edges.
 _STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) for (n = 0; n < 16; n++) "
            "print t * 100000 + n * 1000 \",\" n \",\" t % 16 \"\\n\" t * 100000 + n * 1000 + 100 \",\" n \",\" "

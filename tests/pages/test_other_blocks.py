@@ -21,7 +21,7 @@ from hypermon.host.dictionary.dictionary import load_dictionary
 
 from tests.pages.reading import ROOT
 
-NODE = ROOT / "sim" / "node"
+NODE = ROOT / "node"
 #: Languages that test_blocks.py runs, and those that only show something.
 _ELSEWHERE, _SHOWN = {"sh", "python"}, {"text"}
 

@@ -1,4 +1,4 @@
-"""Boards that the tests of the virtual board share: each geometry is compiled once, and kept."""
+"""Boards that the tests of the virtual board share, besides those of all tests: each is compiled once, and kept."""
 
 import os
 from pathlib import Path
@@ -6,20 +6,8 @@ from pathlib import Path
 import pytest
 from hypermon.hdl.layout import Geometry, Sink
 
-#: The classic board with the extended sink beside the classic one.
-EXTENDED = Geometry(sinks=tuple(Sink))
 #: A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns.
 ODD_EXTENDED = Geometry(19, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8, sinks=tuple(Sink))
-
-
-@pytest.fixture(scope="session")
-def classic(tools):
-    """The classic board: 16 nodes, 100 MHz."""
-    from hypermon.sim.virtual.build import library
-
-    geometry = Geometry()
-    library(geometry)
-    return geometry
 
 
 @pytest.fixture(scope="session")
@@ -30,15 +18,6 @@ def odd(tools):
     geometry = Geometry(3, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8)
     library(geometry)
     return geometry
-
-
-@pytest.fixture(scope="session")
-def extended(tools):
-    """The classic board with the extended sink beside the classic one."""
-    from hypermon.sim.virtual.build import library
-
-    library(EXTENDED)
-    return EXTENDED
 
 
 @pytest.fixture(scope="session")
@@ -94,16 +73,6 @@ def in_quarters(tools):
 def halved(request):
     """Both of them."""
     return request.getfixturevalue(request.param)
-
-
-@pytest.fixture(scope="session")
-def byte_wide(tools):
-    """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
-    from hypermon.sim.virtual.build import library
-
-    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), phases=2, port_bits=8)
-    library(geometry)
-    return geometry
 
 
 @pytest.fixture(scope="session")

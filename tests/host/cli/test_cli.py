@@ -28,7 +28,7 @@ def fake_board(monkeypatch):
         board.options = {"paths": paths, "geometry": geometry, **options}
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.sim.virtual.open.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.commands.sim.open_virtual", open_virtual)
     monkeypatch.setattr("hypermon.host.link.open_link", lambda uri, geometry=None: FakeLink(board))
     return board
 
@@ -192,7 +192,7 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
         board.options = {"geometry": geometry}
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.sim.virtual.open.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.commands.sim.open_virtual", open_virtual)
     monkeypatch.setattr("hypermon.host.link.open_link", open_link)
     for name, arguments in (("a", ["sim", "x.csv"]), ("b", ["record"])):
         board.options = {}

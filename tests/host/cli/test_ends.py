@@ -35,7 +35,7 @@ def run_cli(capfd):
 def board(monkeypatch):
     """The commands open this link; tests change it."""
     link = FakeLink(random_run(FakeBoard(), random.Random(3), 12, losses=0.5), piece=400)
-    for name in ("host.link.open_link", "sim.virtual.open.open_virtual"):
+    for name in ("host.link.open_link", "sim.commands.sim.open_virtual"):
         monkeypatch.setattr(f"hypermon.{name}", lambda *arguments, **options: link)
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
@@ -180,7 +180,8 @@ def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch,
         real(path)
 
     monkeypatch.setattr(writer, "refuse_existing", look)
-    monkeypatch.setattr("hypermon.host.cli.record.refuse_existing", look)
+    for module in ("host.cli.record", "sim.commands.sim"):
+        monkeypatch.setattr(f"hypermon.{module}.refuse_existing", look)
     status, _, err = run_cli(*command, "-o", run)
     assert (status, len(err)) == (2, 1)
     assert "it exists already" in err[0]

@@ -18,7 +18,7 @@ from hypermon.sim.virtual.link import VirtualLink
 
 from tests.patience import patience
 
-NODE = Path(__file__).parents[3] / "sim" / "node"
+NODE = Path(__file__).parents[3] / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.
 LOW, HIGH = "low", "high"
 

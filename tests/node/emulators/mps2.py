@@ -18,7 +18,7 @@ from tests.programs import MissingError, working
 __all__ = ["INSTRUCTION_NS", "LEDS", "build", "play"]
 
 HERE = Path(__file__).parents[1] / "freertos"
-NODE = HERE.parents[2] / "sim" / "node"
+NODE = HERE.parents[2] / "node"
 #: Debian's QEMU, unpacked, where it is not installed.
 _UNPACKED = HERE.parents[2] / ".build" / "qemu-arm"
 #: SCC_CFG1: a store writes all eight LEDs.

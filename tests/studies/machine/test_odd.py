@@ -1,0 +1,59 @@
+"""Recordings in which something is missing: an analysis says so, and never fails."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypermon.studies.machine.core.session import Session
+from hypermon.studies.machine.machines import qsnet, sp2
+from hypermon.studies.machine.machines.commands import _EXPERIMENTS, Wish
+
+from tests.studies.machine.dry import SYSTEMS, analysed, reading
+
+WISHES = {"asciq": Wish(count=60), "sp2": Wish(count=3), "ipsc860": Wish(count=1, size=500),
+          "qsnet": Wish(count=1, size=64)}
+ALL = [(machine, experiment) for machine, own in _EXPERIMENTS.items() for experiment in own]
+IDS = (0x01, 0x10, 0x11, 0x12, 0x13, 0x18, 0x19, 0x20, 0x28, 0x29)
+
+
+@pytest.mark.parametrize(("machine", "experiment"), ALL)
+def test_no_kind_of_event_is_needed(monkeypatch, machine, experiment):
+    session = _EXPERIMENTS[machine][experiment](experiment, WISHES[machine])
+    ids = np.array([record[0] for one in session.recorders for record in one.records])
+    whole = analysed(monkeypatch, machine, session)
+    assert whole["left_out"] == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for event in IDS:
+            done = analysed(monkeypatch, machine, session, keep=lambda port, us, event=event: ids != event)
+            json.dumps(done, allow_nan=False)
+            SYSTEMS[machine].curves(None)
+        done = analysed(monkeypatch, machine, session, keep=lambda port, us: ids <= 3)
+    assert any("no event is one of" in text for text in done["left_out"])
+    assert any("left out" in text for text in done["warnings"])
+
+
+def test_an_unknown_experiment_is_said(monkeypatch):
+    monkeypatch.setitem(qsnet.EXPERIMENTS, "hotspot", 77)
+    session = _EXPERIMENTS["qsnet"]["hotspot"]("hotspot", Wish(nodes=2, count=1))
+    done = analysed(monkeypatch, "qsnet", session)
+    assert "a program of node 1: experiment 77 is none of qsnet's, which are 1, 2, 3" in done["left_out"]
+    assert any(text.startswith("0 items were lost; ") for text in done["warnings"])
+
+
+@pytest.mark.parametrize("nodes", [3, 5, 31])
+def test_an_odd_number_of_nodes(monkeypatch, nodes):
+    session = Session(sp2.machine(seed=2), nodes)
+    sp2.all_to_all(session, nodes, count=2)
+    [row] = analysed(monkeypatch, "sp2", session)["all_to_all"]
+    assert (row["nodes"], row["count"]) == (nodes, 2)
+
+
+def test_a_port_that_began_in_another_machine_is_left_alone(monkeypatch):
+    session = _EXPERIMENTS["sp2"]["exchange"]("exchange", Wish(count=100))
+    programs = reading(session).programs
+    assert {program.machine for program in programs} == {3}
+    done = analysed(monkeypatch, "asciq", session)
+    assert done["nodes"] == []
+    assert done["bsp"] == []
