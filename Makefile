@@ -196,6 +196,10 @@ gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 	@$(BIN)/python docs/tools/generate.py
 
+.PHONY: pictures
+pictures: need-g++ $(DEV) ## the pictures on the pages, taken anew with Debian's chromium (1 minute)
+	@$(BIN)/python docs/tools/pictures.py
+
 .PHONY: site
 site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)
 	@mkdir -p $(BUILD)/types/hypermon

@@ -331,12 +331,6 @@ def resources() -> str:
     return table((names.get(name, name) for name in kept), ([row[name] for name in kept] for row in rows))
 
 
-def paper() -> str:
-    """Summary of the paper's evaluation, as `make paper` wrote it."""
-    said = (DOCS / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
-    return said.replace("](paper/", "](docs/paper/")
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
@@ -348,7 +342,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
-    "house": house, "paper": paper,
+    "house": house,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 
