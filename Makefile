@@ -51,11 +51,11 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (15 to 30 minutes on two cores)
+test: need-g++ $(DEV) ## the tests that every change passes (8 minutes on two cores)
 	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
-test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (30 to 40 minutes on two cores)
+test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (an hour on two cores)
 	$(PYTEST) $(HANGS) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
