@@ -51,11 +51,11 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (15 to 30 minutes on two cores)
+test: need-g++ $(DEV) ## the tests that every change passes (8 minutes on two cores)
 	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
-test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (30 to 40 minutes on two cores)
+test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (an hour on two cores)
 	$(PYTEST) $(HANGS) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
@@ -195,6 +195,10 @@ gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (
 .PHONY: docs
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 	@$(BIN)/python docs/tools/generate.py
+
+.PHONY: pictures
+pictures: need-g++ $(DEV) ## the pictures on the pages, taken anew with Debian's chromium (1 minute)
+	@$(BIN)/python docs/tools/pictures.py
 
 .PHONY: site
 site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)

@@ -62,7 +62,7 @@ LONG = (
     "boards/toolchain/test_top.py", "boards/toolchain/test_bitstream.py", "host/whole/test_virtual_board.py",
     "host/recording/test_damaged_runs.py", "sim/played/test_extended.py", "sim/test_uart_server.py",
     "sim/played/test_half_clock.py", "sim/commands/test_serve.py", "soak/test_soak.py",
-    "studies/machine/test_recordings.py", "test_readme.py")
+    "studies/machine/test_recordings.py", "pages/test_first_steps.py")
 
 
 class AtOnce:

@@ -1,11 +1,17 @@
-"""Which tests only ``make test-all`` runs: those that ``tests/long.txt`` lists."""
+"""Which tests only ``make test-all`` runs: those that ``tests/long.txt`` lists.
 
+``python -m tests.long_tail FILE 0.7 8`` proposes lines: of the times that :mod:`tests.cpu_times` wrote to FILE, the
+tests that took more than 0.7 s, but in each file not the one that took least, if that was up to 8 s.
+"""
+
+import json
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["LongTail"]
+__all__ = ["LongTail", "proposed"]
 
 
 class LongTail:
@@ -54,3 +60,30 @@ def _pattern(test: str) -> re.Pattern[str]:
         return re.compile(".*", re.DOTALL)
     given = ".*".join(re.escape(part) for part in test.split("*"))
     return re.compile(given if "[" in test else rf"{given}(\[.*\])?", re.DOTALL)
+
+
+def proposed(times: Mapping[str, float], most: float, keep: float) -> list[str]:
+    """Lines for tests that took more than ``most`` seconds of processor time.
+
+    Parameters
+    ----------
+    times : seconds by a test's identifier, as pytest names it.
+    keep : of each file, the test that took least stays in ``make test``, if it took no more than this.
+    """
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    functions: defaultdict[str, list[str]] = defaultdict(list)
+    for test in times:
+        files[test.partition("::")[0]].append(test)
+        functions[test.partition("[")[0]].append(test)
+    cheapest = {min(tests, key=times.__getitem__) for tests in files.values()}
+    long = {test for test, took in times.items() if took > (keep if test in cheapest else most)}
+    found = set()
+    for function, tests in functions.items():
+        own = long.intersection(tests)
+        found.update([function] if len(own) == len(tests) else own)
+    return sorted(test.removeprefix("tests/") for test in found)
+
+
+if __name__ == "__main__":
+    seen = dict(json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines())
+    print(*proposed(seen, *map(float, sys.argv[2:])), sep="\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from .conftest import STALE
-from .long_tail import LongTail
+from .long_tail import LongTail, proposed
 
 TESTS = [("a/test_a.py", name) for name in ("test_one", "test_two[x-1]", "test_two[x-2]", "test_two[y-1]", "test_twos")]
 
@@ -52,3 +52,11 @@ def test_a_stale_line_is_told(tail):
 
 def test_every_line_names_a_test(pytestconfig):
     assert pytestconfig.stash[STALE] == []
+
+
+def test_lines_are_proposed():
+    """All tests of a function by its name; of each file, one test stays."""
+    times = {"tests/a.py::test_one": 0.1, "tests/a.py::test_two[1]": 2.0, "tests/a.py::test_two[2]": 3.0,
+             "tests/a.py::test_three[1]": 0.2, "tests/a.py::test_three[2]": 9.0,
+             "tests/b.py::test_one": 4.0, "tests/b.py::test_two": 5.0, "tests/c.py::test_one": 30.0}
+    assert proposed(times, 1.0, 8.0) == ["a.py::test_three[2]", "a.py::test_two", "b.py::test_two", "c.py::test_one"]

@@ -174,6 +174,12 @@ def test_sim_imports_no_boards():
 
 
 @pytest.mark.parametrize("part", PARTS)
+def test_every_module_says_what_it_is(part):
+    assert [str(path.relative_to(ROOT)) for path in sources(part)
+            if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_no_module_delays_annotations(part):
     # Amaranth loses a Component's signature with it, without a word.
     assert offenders(part, True, forbidden=("__future__.annotations",)) == []

@@ -80,14 +80,6 @@ def record(r: layout.Record) -> str:
                  ((at, f"`{f.name}`", f.bits, f.doc) for at, f in r.offsets())) + f"\n\n{r.bytes} bytes in all."
 
 
-def summary(path: Path) -> str:
-    """First paragraph of a module's docstring."""
-    doc = ast.get_docstring(ast.parse(path.read_text()))
-    if not doc:
-        raise ValueError(f"{path}: no docstring")
-    return " ".join(doc.split("\n\n")[0].split()).replace("``", "`")
-
-
 def flow(package: Path) -> tuple[str, list[str]]:
     """Reads a package's docstring: a sentence about it, and its modules and packages in their order.
 
@@ -106,24 +98,12 @@ def flow(package: Path) -> tuple[str, list[str]]:
     return " ".join(about.split("\n\n")[0].split()).replace("``", "`"), names
 
 
-def packages(folder: str, apart: tuple[str, ...] = ()) -> Iterator[str]:
-    """A package and its sub-packages, in their order, except those in ``apart``, which have their own table."""
+def packages(folder: str) -> Iterator[str]:
+    """A package and its sub-packages, in their order."""
     yield folder
     for name in flow(ROOT / folder)[1]:
-        if (ROOT / folder / name).is_dir() and f"{folder}/{name}" not in apart:
-            yield from packages(f"{folder}/{name}", apart)
-
-
-def rooms(folder: str, *apart: str) -> str:
-    """Tables of the modules of a package and of its sub-packages."""
-    parts = []
-    for package in packages(folder, apart):
-        about, names = flow(ROOT / package)
-        paths = [(ROOT / package / f"{name}.py") for name in names]
-        rows = [(f"`{path.relative_to(ROOT)}`", summary(path)) for path in paths if path.exists()]
-        head = [] if package == folder else [f"**`{package}/`** {about}"]
-        parts += [*head, *([table(("file", "contents"), rows)] if rows else [])]
-    return "\n\n".join(parts)
+        if (ROOT / folder / name).is_dir():
+            yield from packages(f"{folder}/{name}")
 
 
 def house() -> str:
@@ -351,12 +331,6 @@ def resources() -> str:
     return table((names.get(name, name) for name in kept), ([row[name] for name in kept] for row in rows))
 
 
-def paper() -> str:
-    """Summary of the paper's evaluation, as `make paper` wrote it."""
-    said = (DOCS / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
-    return said.replace("](paper/", "](docs/paper/")
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
@@ -368,10 +342,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
-    "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim"),
-    "rooms-studies": lambda: rooms("studies"),
-    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host", "host/live", "host/view"),
-    "rooms-live": lambda: rooms("host/live"), "rooms-view": lambda: rooms("host/view"), "paper": paper,
+    "house": house,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 

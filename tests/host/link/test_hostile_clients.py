@@ -94,13 +94,14 @@ def quick(uri, **more):
 @pytest.mark.parametrize("token", [None, TOKEN])
 def test_silent_and_dripping_strangers(relayed, token, monkeypatch):
     """They keep nobody out, and are gone after a time for all their bytes together."""
-    monkeypatch.setattr(relay, "_PROOF_S", patience(0.6))
+    proof = patience(0.6)       # of now: the machine may be less busy when they are due to go
+    monkeypatch.setattr(relay, "_PROOF_S", proof)
     uri = relayed(idle(), token)
     with contextlib.ExitStack() as stack:
         strangers = [stack.enter_context(connected(uri, proves=False)) for _ in range(10)]
         begun = time.monotonic()
         while any(map(open_still, strangers)):
-            in_time(begun, 2.5, "the strangers to be gone")
+            in_time(begun + proof, 1.9, "the strangers to be gone")
             for stranger in strangers[::2]:
                 with contextlib.suppress(OSError):
                     stranger.sendall(b"x")

@@ -1,0 +1,73 @@
+"""Takes the pictures of the pages with Chromium: ``make pictures``. Needs Debian's package `chromium`.
+
+docs/pictures/timeline.png is the time line of the demo's program, recorded by a host that is too slow now and then: a
+fiftieth of the run, with the first losses at its end.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from hypermon.host import open_run
+from hypermon.host.text.output import set_up
+
+__all__: list[str] = []
+
+ROOT = Path(__file__).parents[2]
+WORK, PICTURES = ROOT / ".build" / "pictures", ROOT / "docs" / "pictures"
+HYPERMON = Path(sys.executable).with_name("hypermon")
+#: Bytes per second at which the host reads: some of the program's generations are too much.
+_RATE = "1.6e6"
+#: What is shown: this part of the run, and where in it the first loss is.
+_PART, _WHERE = 50, 0.7
+
+
+def recorded() -> Path:
+    """A run of the demo's program with losses, and with names."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    run = WORK / "run"
+    subprocess.run([sys.executable, "-m", "hypermon.sim.demo", "-o", WORK / "demo"], check=True)
+    subprocess.run([HYPERMON, "sim", WORK / "demo" / "life.csv", "-o", run, "--drain-rate", _RATE], check=True)
+    names = ROOT / "node" / "life.toml"
+    subprocess.run([HYPERMON, "decode", run, "--framing", "event", "--dictionary", names], check=True)
+    return run
+
+
+def timeline(run: Path, chromium: str) -> None:
+    from playwright.sync_api import sync_playwright
+
+    [(first, end)] = open_run(run).sql(
+        "select (select min(from_ps) from loss), (select max(time_ps) from events)").fetchall()
+    if first is None:
+        sys.exit(f"make pictures: nothing was lost at {_RATE} bytes per second; the picture shows a loss")
+    span = end // _PART
+    serving = subprocess.Popen([HYPERMON, "view", run, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert serving.stdout is not None
+        address = next(word for line in serving.stdout for word in line.split() if word.startswith("http://"))
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1200, "height": 800}, color_scheme="light")
+            page.goto(f"{address}#from={first - int(_WHERE * span)}&span={span}")
+            page.wait_for_load_state("networkidle")
+            page.wait_for_timeout(3000)
+            page.screenshot(path=PICTURES / "timeline.png")
+            browser.close()
+    finally:
+        serving.terminate()
+        serving.wait()
+
+
+def main() -> None:
+    set_up()
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("make pictures: chromium is missing. On Debian: apt-get install chromium")
+    PICTURES.mkdir(exist_ok=True)
+    timeline(recorded(), chromium)
+
+
+if __name__ == "__main__":
+    main()
