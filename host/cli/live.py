@@ -253,7 +253,8 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
 
     A line has the board's time in seconds, the node, and the nibble, the word, or the event's name and
     fields as the dictionary defines them. Losses and resets have lines of their own, in the order of
-    their times. The output continues until the recording ends, or until Ctrl-C.
+    their times. The output continues until the recording ends, until its recorder is gone (killed,
+    for instance), which the last line states, or until Ctrl-C.
 
     For a board, a separate process records into FOLDER. A slow reader of these lines delays only
     them, never the recording.
@@ -267,6 +268,7 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
     from hypermon.host.live.follow import follow
     from hypermon.host.live.lines import Lines
+    from hypermon.host.live.tail import Pulse
     from hypermon.host.record.interrupt import Interrupt
     from hypermon.host.recording.directory import RunDirectory
 
@@ -284,11 +286,11 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
                       nodes=None if nodes is None else nodes_of("--node", nodes, run.info.nodes),
                       names=names or None, where=where)
 
-        interrupt = stack.enter_context(Interrupt().noted())
+        interrupt, pulse = stack.enter_context(Interrupt().noted()), Pulse(path)
 
         def alive() -> bool:
             if recorder is None:
-                return parent is None or os.getppid() == parent
+                return (parent is None or os.getppid() == parent) and pulse.alive()
             if interrupt.hit:
                 recorder.stop()
             return recorder.running

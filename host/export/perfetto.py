@@ -17,11 +17,15 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import IO, Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import NO_FLOW as _NO_FLOW
-from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
+from hypermon.host.export.tracks import PLAIN, Flow, NamedSpan, Tracks, Values, plain
 from hypermon.host.recording.clock import WallClock
 from hypermon.host.text.numbers import counted
 
@@ -39,6 +43,8 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _BOOTTIME, _REALTIME = 6, 1
 #: Of the wire format: Trace.packet, which has a length, and TracePacket.timestamp, a varint.
 _PACKET, _TIMESTAMP = b"\x0a", b"\x40"
+#: The least numbers whose varints have 2, 3, ... bytes, and more than any has.
+_DIGITS, _LONGEST = np.array([1 << shift for shift in range(7, 63, 7)], np.int64), 16
 #: Kinds of packets that are kept without their times.
 _TIMELESS = 1 << 12
 
@@ -101,7 +107,30 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
         if nodes is not None and node not in nodes:
             continue
         _Node(writer, node, own, tracks, parents.get(node, _ROOT)).write()
+    if tracks.dictionary is None:
+        for batch in tracks.plain_batches():
+            _write_plain(writer, batch)
     writer.flush()
+
+
+def _write_plain(writer: "_Writer", batch: pa.RecordBatch) -> None:
+    """Items without a dictionary, as instants of their nodes; nibbles, of which there are most, many at once."""
+    nibbles = batch["nibble"] if "nibble" in batch.column_names else pa.nulls(len(batch), pa.uint8())
+    alone = pc.is_valid(nibbles)
+    for name in ("word", "event"):
+        if name in batch.column_names:
+            alone = pc.and_(alone, pc.is_null(batch[name]))
+    if "aborted" in batch.column_names:
+        alone = pc.and_not(alone, pc.fill_null(batch["aborted"], False))
+    own = batch.filter(alone)
+    if len(own):
+        times, nodes, values = (own[name].to_numpy() for name in ("time_ps", "node", "nibble"))
+        writer.instants(np.maximum(times // 1000, 0), nodes.astype(np.int64), values,
+                        [f"nibble {value}" for value in range(int(values.max()) + 1)])
+    if len(own) < len(batch):
+        for row in batch.filter(pc.invert(alone)).to_pylist():
+            name, said = plain({key: row.get(key) for key in PLAIN})
+            writer.event((row["node"] + 1) * _NODE_STRIDE, _INSTANT, _ns(row["time_ps"]), name, said)
 
 
 def _ns(time_ps: int) -> int:
@@ -193,8 +222,61 @@ class _Writer:
             if value is not None:
                 self._annotate(packet, event.debug_annotations.add(), key, value)
 
+    def instants(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
+                 names: list[str]) -> None:
+        """Many instants at once: the time, the node, and the number of the name of each.
+
+        The packets of the same length are made as the rows of a matrix of bytes. Their order in the file is not that of
+        their times: a reader sorts packets by time.
+        """
+        used = (names[number] for number in np.flatnonzero(np.bincount(numbers)))
+        unknown = [name for name in used if name not in self._events]
+        if unknown:
+            packet = self._packet()
+            packet.sequence_flags = self._interned
+            for name in unknown:
+                self._number(packet, "event_names", self._events, name)
+        self.flush()
+        # Without a sort, which would take most of the time: there are few kinds of packets, and few lengths.
+        codes = nodes * len(names) + numbers
+        kinds = np.flatnonzero(np.bincount(codes))
+        places = np.zeros(kinds[-1] + 1, np.int64)
+        places[kinds] = np.arange(len(kinds))
+        which = places[codes]
+        heads = [self._head((int(kind) // len(names) + 1) * _NODE_STRIDE, _INSTANT, names[int(kind) % len(names)])
+                 for kind in kinds]
+        sizes = np.array([len(head) for head in heads])
+        digits = 1 + np.searchsorted(_DIGITS, times, side="right")
+        lengths = sizes[which] * _LONGEST + digits
+        for length in np.flatnonzero(np.bincount(lengths)).tolist():
+            size, count = divmod(length, _LONGEST)
+            own = np.flatnonzero(lengths == length)
+            table = np.zeros((len(heads), size), np.uint8)
+            for number in np.flatnonzero(sizes == size):
+                table[number] = np.frombuffer(heads[number], np.uint8)
+            body = size + len(_TIMESTAMP) + count
+            begin = _PACKET + _varint(body)
+            rows = np.empty((len(own), len(begin) + body), np.uint8)
+            rows[:, :len(begin)] = np.frombuffer(begin, np.uint8)
+            rows[:, len(begin):len(begin) + size] = table[which[own]]
+            rows[:, len(begin) + size] = _TIMESTAMP[0]
+            for digit in range(count):
+                more = 0x80 if digit < count - 1 else 0
+                rows[:, len(begin) + size + 1 + digit] = times[own] >> 7 * digit & 0x7f | more
+            self._file.write(rows.tobytes())
+
     def _plain_event(self, track: int, kind: int, time: int, name: str | None) -> None:
         """An event of which only the time is new; packets made one by one take most of the time of a large trace."""
+        known = self._head(track, kind, name)
+        if self._held >= _PIECE:
+            self.flush()
+        self._settle()
+        self._held += 1
+        body = known + _TIMESTAMP + _varint(time)
+        self._pieces.append(_PACKET + _varint(len(body)) + body)
+
+    def _head(self, track: int, kind: int, name: str | None) -> bytes:
+        """A packet without its time; the name is known."""
         known = self._timeless.get((track, kind, name))
         if known is None:
             packet = self._proto.TracePacket()
@@ -205,12 +287,7 @@ class _Writer:
             if len(self._timeless) >= _TIMELESS:
                 self._timeless.clear()
             known = self._timeless[track, kind, name] = packet.SerializeToString()
-        if self._held >= _PIECE:
-            self.flush()
-        self._settle()
-        self._held += 1
-        body = known + _TIMESTAMP + _varint(time)
-        self._pieces.append(_PACKET + _varint(len(body)) + body)
+        return known
 
     def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:
         note.name_iid = self._number(packet, "debug_annotation_names", self._arguments, key)
@@ -267,7 +344,7 @@ class _Node:
                 self._writer.track(track, f"{self._name} ({bracket.row + 1})", self._track, bracket.row)
                 rows += 1
             self._bracket(track, bracket)
-        for point in self._tracks.points(self._number):
+        for point in self._tracks.points(self._number) if self._tracks.dictionary is not None else ():
             self._writer.event(self._track, _INSTANT, _ns(point.time_ps), point.name, point.values, flow=point.flow)
         self._counters()
 

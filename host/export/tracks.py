@@ -27,11 +27,11 @@ from hypermon.host.export.node_order import write_by_node
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["NO_FLOW", "Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
+__all__ = ["NO_FLOW", "PLAIN", "Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "plain", "tracks_of"]
 
 Values = dict[str, Any]
 #: Columns that describe an item without a dictionary.
-_PLAIN = ("nibble", "word", "event", "payload", "aborted")
+PLAIN = ("nibble", "word", "event", "payload", "aborted")
 #: Items and nodes that are fetched together.
 _ROWS, _NODES = 1 << 16, 1 << 10
 
@@ -104,6 +104,8 @@ class Tracks:
         self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
         self._fetched: dict[int, list[dict[str, Any]]] = {}
         self._many: list[range] | None = None
+        [[views]] = connection.execute("select count(*) from duckdb_views() where view_name = 'numbered'").fetchall()
+        self._by_node = bool(views)
         connection.execute("create view if not exists numbered as "
                            "select row_number() over () - 1 as row, * from events")
         connection.execute(f"""
@@ -160,6 +162,17 @@ class Tracks:
                         {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow(),
                         row["text"] is None)
 
+    def plain_batches(self) -> Iterator[pa.RecordBatch]:
+        """All chosen items of a run without a dictionary, of all nodes, with the columns of the events table.
+
+        Items of a node are in order; those of several boards need not be in order of time.
+        """
+        with self._connection.cursor() as cursor:
+            yield from pa.RecordBatchReader.from_stream(cursor.sql(
+                f"select * exclude (row) from numbered where {self._of('node')} and "
+                f"{self._within('time_ps', 'time_ps')}" if self._by_node else
+                f"select * from events where {self._of('node')} and {self._within('time_ps', 'time_ps')}"))
+
     def _plain_items(self, node: int) -> Iterator[Point]:
         """Items without names: those of many nodes are fetched at a time, because a query takes milliseconds."""
         if self._many is None:
@@ -206,7 +219,7 @@ class Tracks:
             if kind is not None:
                 yield Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
             else:
-                yield Point(row["time_ps"], *plain({name: row.get(name) for name in _PLAIN}), _flow(row, ""), True)
+                yield Point(row["time_ps"], *plain({name: row.get(name) for name in PLAIN}), _flow(row, ""), True)
 
     def counts(self, node: int) -> Iterator[Count]:
         """All values that the node counts, in order."""

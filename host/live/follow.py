@@ -42,8 +42,8 @@ class Loss(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something about the recording itself: ``kind`` is ``reset``, ``torn``, ``faulty``, ``skipped``, ``late`` or
-    ``cut``."""
+    """Something about the recording itself: ``kind`` is ``reset``, ``torn``, ``faulty``, ``skipped``, ``late``,
+    ``cut`` or ``gone``."""
 
     kind: str
     time_ps: int
@@ -108,6 +108,11 @@ class Follow:
         if not self._ledger.stopped:
             yield Note("cut", self._now, "the stream was cut short: everything after the last block here is missing, "
                                          "and whether more was lost before is not known")
+
+    def gone(self) -> Note:
+        """After :meth:`finish`, for a recording without an end that nobody continues."""
+        return Note("gone", self._now, "the recorder has ended without completing the recording (killed, for "
+                                       "instance): what the board sent after this is missing")
 
     @property
     def _now(self) -> int:
@@ -256,8 +261,12 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
     finally:
         tail.close()
     yield from following.finish()
-    if RunInfo.load(path / "recording.json").end is not None and not stop():
+    if stop():
+        return
+    if RunInfo.load(path / "recording.json").end is not None:
         yield from following.cut()
+    elif wait:
+        yield following.gone()
 
 
 def _begin(run: RunDirectory, framing: bool) -> tuple[Tail, Follow]:

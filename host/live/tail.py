@@ -1,12 +1,19 @@
-"""Reads a recording as it grows."""
+"""Reads a recording as it grows, and tells whether its recorder is at work."""
 
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 
+from hypermon.host.recording.locking import held
 from hypermon.host.recording.segments import segment_number, segments
+from hypermon.host.recording.writer import RESERVE
 
-__all__ = ["Tail"]
+__all__ = ["Pulse", "Tail"]
+
+#: Seconds without a byte after which a recorder is gone: if the system says that it has no lock, which may be that of
+#: another computer's process, and if the system cannot tell. A board sends a census every second at least.
+_UNLOCKED_S, _GONE_S = 2.5, 30.0
 
 #: Without O_BINARY, Windows would change line ends.
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
@@ -85,3 +92,34 @@ class Tail:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+class Pulse:
+    """Watches a RUN grow. Times are those of this process: the clocks of a file system and of this computer differ."""
+
+    def __init__(self, run: Path):
+        self._run, self._at = run, time.monotonic()
+        self._end = self._state()
+
+    def grew(self) -> bool:
+        """Whether there is more than at the last look."""
+        before, self._end = self._end, self._state()
+        return self._end != before
+
+    def alive(self) -> bool:
+        """Whether the recorder is at work, or has written anything lately."""
+        works = held(self._run / RESERVE)
+        if works:
+            return True
+        if self.grew():
+            self._at = time.monotonic()
+        return time.monotonic() - self._at < (_GONE_S if works is None else _UNLOCKED_S)
+
+    def _state(self) -> tuple[str, int]:
+        """The last file of the stream, and its size: in a ring, the sum may stay the same."""
+        for path in reversed(segments(self._run)[0]):
+            try:
+                return path.name, path.stat().st_size
+            except FileNotFoundError:
+                continue
+        return "", 0

@@ -20,6 +20,7 @@ from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.follow import Loss, Note, Part, follow
+from hypermon.host.live.tail import Pulse
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.locking import held
 from hypermon.host.recording.writer import RESERVE
@@ -36,9 +37,8 @@ __all__ = ["GrowingPictures", "grows"]
 _ADD_S = 0.2
 #: Rows of a group of items, and rows that are added at once.
 _GROUP, _ADD = 1 << 20, 1 << 19
-#: Seconds in which a recording grows (a board sends a census every second at least), and without a byte after which its
-#: recorder is gone.
-_LOOK_S, _GONE_S = 2.5, 30.0
+#: Seconds in which a recording grows: a board sends a census every second at least.
+_LOOK_S = 2.5
 
 _Ints = npt.NDArray[np.int64]
 _Nodes = npt.NDArray[np.int16]
@@ -51,31 +51,12 @@ def grows(run: Run) -> bool:
     """
     if run.info.end is not None or run.info.boards or run.info.keep != "raw":
         return False
-    pulse, until = _Pulse(run), time.monotonic() + _LOOK_S
+    pulse, until = Pulse(run.path), time.monotonic() + _LOOK_S
     while (works := held(run.path / RESERVE)) is None and time.monotonic() < until:
         if pulse.grew():
             return True
         time.sleep(0.05)
     return bool(works)
-
-
-class _Pulse:
-    """Watches a RUN grow. Times are those of this process: the clocks of a file system and of this computer differ."""
-
-    def __init__(self, run: Run):
-        self._run, self._size, self._at = run, run.stream_size, time.monotonic()
-
-    def grew(self) -> bool:
-        """Whether there is more than at the last look."""
-        before, self._size = self._size, self._run.stream_size
-        return self._size != before
-
-    def alive(self) -> bool:
-        """Whether the recorder is at work, or, if the system cannot tell, has written anything lately."""
-        works = held(self._run.path / RESERVE)
-        if works is None and self.grew():
-            self._at = time.monotonic()
-        return time.monotonic() - self._at < _GONE_S if works is None else works
 
 
 class _Tables(Tables):
@@ -195,7 +176,7 @@ class GrowingPictures(Pictures):
         waiting: list[pa.Table] = []
         losses: list[Loss] = []
         due = 0.0
-        for part in follow(self.run.path, _Pulse(self.run).alive, stop=self._over.is_set):
+        for part in follow(self.run.path, Pulse(self.run.path).alive, stop=self._over.is_set):
             self._sort(part, waiting, losses)
             rows = sum(map(len, waiting))
             if time.monotonic() >= due or rows >= _ADD:
@@ -207,6 +188,8 @@ class GrowingPictures(Pictures):
         if isinstance(part, Loss):
             losses.append(part)
         elif isinstance(part, Note):
+            if part.kind == "gone":     # `_said` reports it
+                return
             self.trouble = printable(f"{part.kind}: {part.text}")
         elif len(part):
             waiting.append(part)

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from hypermon.hdl.layout import Window
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
@@ -25,7 +26,7 @@ from hypermon.studies.ipsc.programs import PROGRAMS, VARIANTS
 from hypermon.studies.ipsc.runs import variations
 from hypermon.studies.ipsc.runs.benchmark import EVENT_BYTES, NIBBLES, bandwidth, event_bandwidth, predicted
 from hypermon.studies.ipsc.runs.emulated import SEEDS, bursts, emulated, ordered
-from hypermon.studies.ipsc.runs.experiment import experiment, frame_rates
+from hypermon.studies.ipsc.runs.experiment import experiment, frame_rates, group_rates
 from hypermon.studies.ipsc.runs.monitor import BOARDS, CLASSIC
 from hypermon.studies.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.studies.ipsc.runs.tables import Evaluation, Row
@@ -98,7 +99,7 @@ def _program(program: str, nodes: int, how: str, share: float) -> _Tables:
         result = experiment(program, nodes, how, share, path=Path(folder) / "run")
         row = result.as_dict()
         if how == "hardware" and result.run is not None:
-            row["groups_off"] = _groups_off(result.run)
+            row |= _groups(result.run)
     return {"programs": [row]}
 
 
@@ -109,14 +110,24 @@ def _with_event(program: str, share: float) -> _Tables:
     return {"tried": [{"question": WITH_EVENT, "what": program, "value": course.seconds}]}
 
 
-def _groups_off(run: Run) -> float:
-    """Mean difference of the rates from the groups that the host read (footnote 5) and from the frames' own times, as a
-    share of the mean rate.
+def _groups(run: Run) -> Row:
+    """The rates from the groups that the host read (footnote 5) against the frames' own times. Differences are means of
+    all intervals, as a share of the mean rate.
+
+    ``groups_off`` is the difference between first frames of groups, ``group_intervals`` the number of these intervals.
+    ``spread_off`` is the difference in 100 equal intervals, if the frames of a group count as evenly spread.
     """
-    series, _ = frame_rates(run)
     time = np.unique(run.events()["time_ps"].to_numpy())
-    own = np.histogram(time, len(series))[0] * len(series) / ((time[-1] - time[0]) / 1e12)
-    return float(np.abs(series - own).mean() / own.mean())
+    edges, rates = group_rates(run)
+    spread, _ = frame_rates(run)
+    mean = len(time) / ((time[-1] - time[0]) / 1e12)
+
+    def off(rates: npt.NDArray[np.float64], edges: npt.NDArray[Any]) -> float:
+        own = np.histogram(time, edges)[0] / (np.diff(edges) / 1e12)
+        return float(np.abs(rates - own).mean() / mean)
+
+    return {"groups_off": off(rates, edges), "group_intervals": len(rates),
+            "spread_off": off(spread, np.linspace(time[0], time[-1], len(spread) + 1))}
 
 
 def _whole(program: str, nodes: int) -> _Tables:

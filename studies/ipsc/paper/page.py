@@ -179,6 +179,12 @@ def _verdicts(rows: Iterable[Verdict]) -> str:
     return _table(("figure", "paper", "accepted", "found", "formula", "length", "met"), rows)
 
 
+def _evenly(done: Evaluation) -> str:
+    off, where = max((row["spread_off"], f"{row['program']} {row['nodes']}") for row in done.tables["programs"]
+                     if row["how"] == "hardware")
+    return f"{100 * off:.1f} % ({where})"
+
+
 def _trips(rows: Iterable[Verdict]) -> str:
     return _table(("recovered figure", "accepted", "found", "length", "met"),
                   [(row.what, row.accept, row.found, row.length, row.met) for row in rows])
@@ -294,7 +300,7 @@ def page(done: Evaluation) -> str:
         "node_depth": CLASSIC.geometry.node_depth, "frame_depth": CLASSIC.geometry.frame_depth,
         "seeds": len(SEEDS), "parameters": sum(parameter.values for parameter in PARAMETERS),
         "compared": len(claims()), "counts": _counts(done), "predicted": _verdicts(predicted),
-        "trips": _trips(round_trips(done)), "fitted": _fitted(done), "missing": _missing(done),
+        "trips": _trips(round_trips(done)), "spread": _evenly(done), "fitted": _fitted(done), "missing": _missing(done),
         "arithmetic": _arithmetic(), "figures_f": kinds["F"][0], "figures_c": kinds["C"][0],
         "figures_p": kinds["P"][0], "figures_n": kinds["N"][0], "met": kinds["P"][1],
         "missed": kinds["P"][2],

@@ -21,7 +21,7 @@ from hypermon.studies.ipsc.runs.monitor import BOARDS, Monitor, play, stimulus
 from hypermon.studies.ipsc.runs.windows import course_frames
 from hypermon.studies.ipsc.runs.work_fit import work_cycles
 
-__all__ = ["Result", "board_events", "experiment", "frame_rates"]
+__all__ = ["Result", "board_events", "experiment", "frame_rates", "group_rates"]
 
 _FRAME_BYTES = 16
 
@@ -134,3 +134,25 @@ def frame_rates(run: Run, intervals: int = 100) -> tuple[npt.NDArray[np.float64]
     # Frames up to each edge: those of completed groups, and a part of the group in progress.
     done = np.array([np.sum(frames * np.clip((edge - first + 1) / (last - first + 1), 0, 1)) for edge in edges])
     return np.diff(done) / (np.diff(edges) / 1e12), (end - begin) / 1e12
+
+
+def group_rates(run: Run, intervals: int = 100) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """What the groups that the host read (footnote 5 of the paper) state exactly: rates between first frames of groups.
+
+    A group has a count, and the times of its first and its last frame. Where its other frames are is not known. The
+    edges of N equal intervals are therefore moved to the nearest first frame of a group; the last edge is the last
+    frame. Edges that fall together are one, so that coarse groups give fewer intervals.
+
+    Returns
+    -------
+    The edges in ps, one more than there are intervals, and the frames per second of each interval. A frame at an edge
+    belongs to the interval that begins there; the last frame, to the last interval.
+    """
+    groups = pq.read_table(run.path / "groups.parquet")
+    frames, first, last = (groups[name].to_numpy() for name in ("frames", "first_ps", "last_ps"))
+    wanted = np.linspace(float(first[0]), float(last[-1]), intervals + 1)[:-1]
+    later = np.clip(np.searchsorted(first, wanted), 0, len(first) - 1)
+    before = np.clip(later - 1, 0, None)
+    begins = np.unique(np.where(wanted - first[before] < first[later] - wanted, before, later))
+    edges = np.append(first[begins], last[-1]).astype(np.int64)
+    return edges, np.add.reduceat(frames, begins) / (np.diff(edges) / 1e12)

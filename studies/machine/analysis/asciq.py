@@ -26,13 +26,14 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``quantum_us``, the median of all nodes' (null without `quantum` events);
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``quantum_us``, the median of all nodes' (null without `quantum` events);
     ``sources``, a row for each node and source, whose ``period_s`` is null if it came once; ``slow_nodes``; ``nodes``,
     with each one's normalized run time; ``bsp``, a row for each program of computations and collective operations;
     ``missing`` events by their numbers; ``warnings``; ``lost`` and ``left_out``.
     """
     reading = read(run, MACHINE)
-    cost, left_out = reading.event_us() or 0.0, strange(reading, MACHINE, (1, 2), (_QUANTUM, _LEAVE))
+    cost, left_out = reading.cost_us(_QUANTUM), strange(reading, MACHINE, (1, 2), (_QUANTUM, _LEAVE))
     nodes, found, missing = [], [], 0
     for one in (program for program in reading.programs if program.machine == MACHINE):
         seen = _Quanta(reading, one, cost)
@@ -51,7 +52,8 @@ def analyse(run: Run) -> dict[str, Any]:
             if typical is not None and node["quantum_us"] > typical * (1 + _SLOW)]
     bsp = list(_bsp(reading, cost, left_out))
     missing += sum(row["missing"] for row in bsp)
-    done = {"event_us": reading.event_us(), "quantum_us": typical, "sources": found, "slow_nodes": slow, "nodes": nodes,
+    done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "quantum_us": typical, "sources": found, "slow_nodes": slow, "nodes": nodes,
             "bsp": bsp, "missing": missing, "lost": reading.lost, "left_out": left_out}
     return {**done, "warnings": _warnings(done)}
 
@@ -121,7 +123,7 @@ def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
     operations: when each node arrived, and when the first port left, us from the first of them.
     """
     reading = read(run, MACHINE)
-    cost, rows = reading.event_us() or 0.0, []
+    cost, rows = reading.cost_us(_QUANTUM), []
     for one in (program for program in reading.programs if program.machine == MACHINE):
         seen = _Quanta(reading, one, cost)
         if len(seen.gap):

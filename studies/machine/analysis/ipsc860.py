@@ -31,7 +31,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``short`` and ``long``: ``constant_us``, ``byte_us``, ``hop_us`` of messages of 1
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``short`` and ``long``: ``constant_us``, ``byte_us``, ``hop_us`` of messages of 1
     to 100 and of 101 to 1000 bytes, each null if the RUN has no such messages between nodes of several distances;
     ``ratios``, with the share of the messages that ``waited``; ``zero`` by distance; ``plateau_bytes``; ``messages``,
     ``early`` and ``least_us``; ``asymmetry_us`` by pair of nodes whose clocks seem to differ; ``warnings``; ``lost``
@@ -47,7 +48,7 @@ def analyse(run: Run) -> dict[str, Any]:
     early = int((messages.one_way < 0).sum())
     asymmetry = _asymmetry(alone)
     done = {
-        "event_us": reading.event_us(),
+        "event_us": reading.cost.event_us, "cost": reading.cost.figures(),
         "short": _fit(alone, 1, _SHORT), "long": _fit(alone, _SHORT + 1, _LINEAR),
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,

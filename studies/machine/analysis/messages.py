@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypermon.studies.machine.analysis.reading import BEGIN, Floats, Ints, Program, Reading
 
-__all__ = ["Messages", "event_cost", "matched", "portless", "torn"]
+__all__ = ["Messages", "matched", "portless", "torn"]
 
-_SEND, _RECEIVE, _RECEIVED = 0x10, 0x12, 0x13
-#: Bytes written for a mark, and for a `send` or a `received`: a length, an id, the fields.
-_MARK_BYTES, _SEND_BYTES = 3, 10
+_SEND, _RECEIVED = 0x10, 0x13
 
 
 @dataclass(frozen=True)
@@ -42,31 +40,6 @@ class Messages:
                         self.cost_us, self.torn)
 
 
-def send_cost(reading: Reading) -> float:
-    """What a `send` costs: what a `received` does, as long, which a program answers at once.
-
-    The gap of marks is the cost of an event of three bytes. Where a gap from `received` to a `send` or `receive` is
-    not less, and not more than if all of the cost were a byte's, it is the cost; otherwise that of a mark is.
-    """
-    mark = reading.event_us() or 0.0
-    next_event = (reading.event[1:] == _SEND) | (reading.event[1:] == _RECEIVE)
-    before = np.flatnonzero((reading.event[:-1] == _RECEIVED) & next_event
-                            & (reading.port[:-1] == reading.port[1:]))
-    if not len(before) or not mark:
-        return mark
-    gaps = np.sort(reading.us[before + 1] - reading.us[before])
-    near = gaps[gaps <= _SEND_BYTES / _MARK_BYTES * mark * 1.01]
-    if len(near) < 0.2 * len(gaps) or near.mean() < mark:
-        return mark
-    return float(near.mean())
-
-
-def event_cost(reading: Reading, size: int) -> float:
-    """What an event of the given number of bytes costs, between a mark and a `send`."""
-    mark = reading.event_us() or 0.0
-    return mark + (send_cost(reading) - mark) * (size - _MARK_BYTES) / (_SEND_BYTES - _MARK_BYTES)
-
-
 def matched(reading: Reading, spans: list[Program] | None = None) -> Messages:
     """Every `received` with the `send` of the same ends and number that is nearest in time.
 
@@ -93,7 +66,7 @@ def matched(reading: Reading, spans: list[Program] | None = None) -> Messages:
     ported = set(np.unique(reading.node[reading.rows(BEGIN)]).tolist())
     torn = torn[[int(a) in ported and int(b) in ported for a, b, _ in torn]] if len(torn) else torn
     return Messages(received[0][whole], received[1][whole], received[4][whole], sent[3][at[whole]], received[3][whole],
-                    send_cost(reading), torn)
+                    reading.cost_us(_SEND), torn)
 
 
 def _sorted(end: list[Ints]) -> list[Ints]:

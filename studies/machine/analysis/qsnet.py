@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.studies.machine.analysis.messages import Messages, event_cost, matched, portless, torn
+from hypermon.studies.machine.analysis.messages import Messages, matched, portless, torn
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves"]
 
 MACHINE, _PING, _BOTH, _HOTSPOT = 4, 1, 2, 3
 _SEND, _SENT, _RECEIVE, _RECEIVED = 0x10, 0x11, 0x12, 0x13
-#: Bytes written for a `receive`: a length, an id, the fields.
-_RECEIVE_BYTES = 6
 #: Rates are the slope above this size; steps of the latency are looked for where sizes are at most so far apart.
 _LARGE, _NEAR = 16_384, 16
 #: A step is at least this share of the largest one.
@@ -39,7 +37,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``latency`` and ``rates``, a row for each operation and pair of memories, alone
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``latency`` and ``rates``, a row for each operation and pair of memories, alone
     and ``both`` ways at once: ``us`` by size, and ``mb_per_s`` (of 10^6 bytes), the slope from 16 KiB on;
     ``block_bytes``, the longest put of the latency of the shortest; ``inline_bytes``, the longest message before the
     largest step of ``mpi``; ``match_us``, by which it is above a put until there; ``main_us``, by which a source in
@@ -56,7 +55,8 @@ def analyse(run: Run) -> dict[str, Any]:
     samples = _samples(reading, messages, spans, left_out)
     latency = list(_latency(samples))
     early = int(sum((times < 0).sum() for times in samples.values()))
-    done = {"event_us": reading.event_us(), "latency": latency, "rates": list(_rates(latency)), **_steps(latency),
+    done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "latency": latency, "rates": list(_rates(latency)), **_steps(latency),
             "hotspot": list(_hotspot(reading, spans, left_out)), "early": early, "lost": reading.lost,
             "left_out": [*torn(messages), *none, *left_out]}
     return {**done, "warnings": absent + _warnings(done)}
@@ -111,7 +111,7 @@ def _gets(reading: Reading, one: Program) -> tuple[Ints, Floats]:
         return np.empty(0, np.int64), np.empty(0)
     at = np.searchsorted(rows, ends) - 1
     whole = (at >= 0) & (number[np.clip(at, 0, None)] == theirs)
-    spent = over - began[np.clip(at, 0, None)] - event_cost(reading, _RECEIVE_BYTES)
+    spent = over - began[np.clip(at, 0, None)] - reading.cost_us(_RECEIVE)
     return size[whole], spent[whole]
 
 

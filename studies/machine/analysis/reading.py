@@ -1,5 +1,6 @@
 """Reads a RUN's events by the ids of `events.toml`; finds the node of each port, and the times that a loss covers."""
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,19 +12,22 @@ from hypermon.host.dictionary.run_dictionary import KEPT, kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 
-__all__ = ["BEGIN", "Floats", "Ints", "Program", "Reading", "losses", "read", "strange"]
+__all__ = ["BEGIN", "EventCost", "Floats", "Ints", "Program", "Reading", "losses", "read", "strange"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Fields of each event, in order: name and type of each.
 Forms = dict[int, list[tuple[str, str]]]
 
-MARK, BEGIN, END = 0x01, 0x02, 0x03
+MARK, BEGIN, END, LONG_MARK = 0x01, 0x02, 0x03, 0x04
+#: Bytes of a mark's fields, and those that a long mark has in addition.
+_MARK_BYTES, _PADDING = 1, 8
 #: Fields of each event, little-endian.
 _FIELDS: Forms = {
     MARK: [("number", "u1")],
     BEGIN: [("own", "<u2"), ("nodes", "<u2"), ("machine", "u1"), ("experiment", "u1"), ("parameter", "<u4")],
     END: [],
+    LONG_MARK: [("number", "u1"), ("padding", "<u8")],
     0x10: [("peer", "<u2"), ("sequence", "<u2"), ("bytes", "<u4")],
     0x11: [("peer", "<u2"), ("sequence", "<u2")],
     0x12: [("peer", "<u2"), ("sequence", "<u2")],
@@ -37,6 +41,31 @@ _FIELDS: Forms = {
 _PS_PER_US = 1e6
 #: Names of the machines, as the command has them.
 _NAMES = {1: "ipsc860", 2: "asciq", 3: "sp2", 4: "qsnet"}
+
+
+@dataclass(frozen=True)
+class EventCost:
+    """What an event costs its program, as the marks of a RUN say.
+
+    Members
+    -------
+    event_us : what a mark costs; None without marks.
+    byte_us : what each further byte costs; None without marks of two sizes. Every event then costs what a mark does.
+    """
+
+    event_us: float | None
+    byte_us: float | None
+
+    def of(self, size: int) -> float:
+        """The cost of an event whose fields have the given number of bytes, us; 0 if it is not known."""
+        return (self.event_us or 0.0) + (self.byte_us or 0.0) * (size - _MARK_BYTES)
+
+    def figures(self) -> dict[str, float | str | None]:
+        """The cost and its source, for the output of an analysis."""
+        source = ("no marks: every event is taken to cost nothing" if self.event_us is None else
+                  "marks of one size: every event is taken to cost what a mark does" if self.byte_us is None else
+                  "marks of two sizes: an event costs its bytes")
+        return {"event_us": self.event_us, "byte_us": self.byte_us, "from": source}
 
 
 @dataclass(frozen=True)
@@ -94,9 +123,21 @@ class Reading:
         rows = self.loss
         return bool(np.any((rows[:, 0] == port) & (rows[:, 1] <= end) & (rows[:, 2] >= begin)))
 
-    def event_us(self) -> float | None:
-        """What a mark costs: the mean time between two of them; None without marks."""
-        rows, number = self.rows(MARK), self.field(MARK, "number")
+    @functools.cached_property
+    def cost(self) -> EventCost:
+        """What an event costs, from the marks alone: what a program does between its events is not known."""
+        mark, longer = self._gap_us(MARK), self._gap_us(LONG_MARK)
+        if mark is None or longer is None:
+            return EventCost(mark, None)
+        return EventCost(mark, (longer - mark) / _PADDING)
+
+    def cost_us(self, event: int) -> float:
+        """What an event of an id costs, with the widths of its fields in this RUN; 0 if it is not known."""
+        return self.cost.of(np.dtype(self._forms[event]).itemsize)
+
+    def _gap_us(self, event: int) -> float | None:
+        """The mean time between two marks of a kind; None without any."""
+        rows, number = self.rows(event), self.field(event, "number")
         if len(rows) < 2:
             return None
         step = np.diff(number)

@@ -12,8 +12,6 @@ __all__ = ["MACHINE", "analyse", "curves", "resampled"]
 
 MACHINE, _EXCHANGE, _ALL = 3, 1, 2
 _READY, _STEP = 0x28, 0x29
-#: Bytes written for a mark, and for a `ready` or a `step`.
-_MARK_BYTES, _READY_BYTES = 3, 6
 #: An exchange is disturbed if it takes this much longer than the median, us; a node is idle if it waits longer.
 _DISTURBED_US, _IDLE_US = 2.0, 1.0
 #: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
@@ -27,33 +25,25 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``exchange`` of two nodes (null if none is in the RUN): ``mean_us``, ``sd_us``,
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``exchange`` of two nodes (null if none is in the RUN): ``mean_us``, ``sd_us``,
     ``skew``, ``count``, ``floor_us`` (the median) and ``undisturbed``, a share; ``periods_us`` of the interruptions of
     these exchanges; ``all_to_all``, a row by nodes: ``mb_per_s`` (of 10^6 bytes), ``count`` of whole repetitions on the
     port with most, ``idle_us`` of node 0, a mean of all repetitions that show it (null if a partner has no port), its
     ``idle_max_us`` and ``idle_zero`` share; ``warnings``; ``lost`` and ``left_out``.
     """
     reading = read(run, MACHINE)
-    cost = _cost(reading)
+    cost = reading.cost_us(_READY)
     left_out = strange(reading, MACHINE, (_EXCHANGE, _ALL), (_READY, _STEP))
     at, times = _exchange_times(reading, cost, left_out)
-    done = {"event_us": reading.event_us(), "exchange": _moments(times) if len(times) > 1 else None,
+    done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}
     unseen = [row["nodes"] for row in done["all_to_all"] if row["idle_us"] is None]
     said = [f"idle times of node 0 among {nodes} nodes are not known: it or one of its partners has no port"
             for nodes in unseen]
     return {**done, "warnings": said + losses(reading.lost, left_out)}
-
-
-def _cost(reading: Reading) -> float:
-    """What a `ready` costs: what a `step` does, after which a program is ready at once; or what a mark does."""
-    mark = reading.event_us() or 0.0
-    before = np.flatnonzero((reading.event[:-1] == _STEP) & (reading.event[1:] == _READY)
-                            & (reading.port[:-1] == reading.port[1:]))
-    gaps = reading.us[before + 1] - reading.us[before]
-    near = gaps[gaps <= _READY_BYTES / _MARK_BYTES * mark * 1.01]
-    return mark if len(near) < 0.2 * max(len(gaps), 1) or near.mean() < mark else float(near.mean())
 
 
 def _own(reading: Reading, one: Program, left_out: list[str]) -> tuple[Ints, Ints, Floats, Floats]:
@@ -171,7 +161,7 @@ def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
     recorded mean.
     """
     reading = read(run, MACHINE)
-    cost = _cost(reading)
+    cost = reading.cost_us(_READY)
     at, times = _exchange_times(reading, cost, [])
     values, count = np.unique(np.floor(times / 5) * 5, return_counts=True)
     whole = [one for one in reading.programs if one.machine == MACHINE and one.experiment == _ALL]

@@ -9,7 +9,7 @@ __all__ = ["EVENTS", "Kind", "kinds_of"]
 
 #: The dictionary of the machines' programs. Its ids are fixed.
 EVENTS = Path(__file__).parents[1] / "events.toml"
-_FORMAT = {8: "B", 16: "H", 32: "I"}
+_FORMAT = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class Kind:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from random import Random
 
 from hypermon.studies.machine.core.cpu import Cpu, Even
@@ -14,12 +15,14 @@ from hypermon.studies.machine.core.records import kinds_of
 __all__ = ["MARKS", "Label", "Machine", "Node", "Program", "Session"]
 
 KINDS = kinds_of()
-#: Events written back to back before a port's first program.
+#: Events of each of two sizes, written back to back before a port's first program.
 MARKS = 100
 #: From one program's end to the next one's begin, us.
 _APART_US = 1000
 #: Ports that write their marks at the same time, and what that takes, us: all of 16 at once is more than a board takes.
-_AT_ONCE, _MARKS_US = 4, 60.0
+_AT_ONCE, _MARKS_US = 4, 140.0
+#: All ports' programs begin a multiple of this after the first marks, us.
+_ROUND_US = 200.0
 _MASK16 = 0xffff
 
 Program = Callable[["Node"], Steps]
@@ -159,11 +162,14 @@ class Session:
 
     def _whole(self, node: Node, label: Label, program: Program, spread_us: float) -> Steps:
         recorder = node._recorder
-        begin = self.us + 200.0 * (1 if len(self.recorders) <= 2 * _AT_ONCE else 3)
+        groups = -(-len(self.recorders) // _AT_ONCE)
+        begin = self.us + _ROUND_US * ceil(groups * _MARKS_US / _ROUND_US)
         if isinstance(recorder, PortRecorder) and not recorder.times:
             node.us += self.recorders.index(recorder) // _AT_ONCE * _MARKS_US
             for number in range(MARKS):
                 node.log("mark", number)
+            for number in range(MARKS):
+                node.log("long_mark", number, 0)
         node.us = max(node.us, begin)
         node.log("begin", node.number, node.nodes, label.machine, label.experiment, label.parameter)
         node.us = max(node.us, begin + 100.0) + spread_us * self._random.random()

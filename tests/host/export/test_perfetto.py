@@ -202,6 +202,27 @@ def test_without_a_dictionary() -> None:
     assert read(write(nibbles.slice(0, 0))) == {}
 
 
+def test_nibbles_that_are_written_together() -> None:
+    """Times of every length of their varints, and both lengths of the numbers of tracks; aborted ones among them."""
+    rng = random.Random(3)
+    edges = [limit + off for shift in range(7, 50, 7) for limit in (1 << shift,) for off in (-1, 0, 1)]
+    times = [-5, 0, 1, 2, *edges] * 40
+    rng.shuffle(times)
+    nodes = [rng.choice([0, 1, 30, 31, 700]) for _ in times]
+    values = [rng.randrange(16) for _ in times]
+    aborted = [rng.random() < 0.1 for _ in times]
+    items = pa.table({
+        "time_ps": pa.array([1000 * time + 999 for time in times], pa.int64()),
+        "node": pa.array(nodes, pa.int16()), "nibble": pa.array(values, pa.uint8()),
+        "aborted": pa.array([True if one else None for one in aborted], pa.bool_())})
+    found = read(write(items, nodes=701))
+    wanted = defaultdict(list)
+    for time, node, value, broken in zip(items["time_ps"].to_pylist(), nodes, values, aborted, strict=True):
+        wanted[f"hypermon/node {node}"].append((max(time // 1000, 0), 0, "aborted" if broken else f"nibble {value}"))
+    assert {track: sorted(rows) for track, rows in found.items()} == {
+        track: sorted(rows) for track, rows in wanted.items()}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_many(seed: int, tmp_path: Path) -> None:
     """More than one piece of the file; every event is drawn once, whatever its order."""

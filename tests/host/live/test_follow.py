@@ -17,6 +17,7 @@ from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
+from hypermon.host.live import tail
 from hypermon.host.live.follow import Follow, Loss, Note, follow
 from hypermon.host.live.lines import Lines
 from hypermon.host.record.interrupt import Interrupt
@@ -189,11 +190,52 @@ def test_a_ring_that_is_faster_than_its_reader(make_run):
     (run.path / "stream.bin").unlink()
     assert segments(run.path)[0]
     rest = list(parts)
-    assert [part.kind for part in rest if isinstance(part, Note)] == ["skipped"]
+    assert [part.kind for part in rest if isinstance(part, Note)] == ["skipped", "gone"]
     assert not [part for part in rest if isinstance(part, Loss)], "what a ring drops is no loss"
     rows = items_of([first, *rest])
     assert rows[-1] == dict(zip(("time_ps", "node", "nibble"), made.events()[-1], strict=True))
     assert len(rows) < len(made.events())
+
+
+RECORDER = """
+import sys, time
+from pathlib import Path
+from hypermon.hdl.layout import LATENCY
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.writer import RunWriter
+epoch, clock_hz = map(int, sys.argv[2:4])
+with RunWriter(Path(sys.argv[1]), RunInfo("fake:", 16, clock_hz, "800", LATENCY, epoch, sink=sys.argv[4])) as writer:
+    writer.append(sys.stdin.buffer.read())
+    writer.sync()
+    print("written", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_a_recorder_that_is_killed(tmp_path, capsys, monkeypatch):
+    """`tail` waits while the recorder is at work, however silent. Once it is gone, `tail` says so and ends."""
+    made, run = random_run(FakeBoard(), random.Random(4), 12), tmp_path / "run"
+    command = [sys.executable, "-c", RECORDER, run, str(made.epoch), str(made.clock_hz), made.sink.name.lower()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
+        try:
+            recorder.stdin.write(b"".join(made.blocks[:12]))
+            recorder.stdin.close()
+            assert recorder.stdout.readline() == b"written\n"
+            monkeypatch.setattr(tail, "_UNLOCKED_S", 0.0)
+            pulse = tail.Pulse(run)
+            time.sleep(0.1)
+            assert pulse.alive()
+        finally:
+            recorder.kill()
+    assert not pulse.alive()
+    done = subprocess.run(hypermon_command("tail", str(run), "--json"), capture_output=True, text=True, check=True,
+                          timeout=patience(20))
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["kind"] == "item"
+    assert rows[-1]["kind"] == "gone"
+    assert "killed" in rows[-1]["text"]
+    assert cli._run(["tail", str(run), "--json", "--no-wait"]) == 0
+    assert '"gone"' not in capsys.readouterr().out
 
 
 DICTIONARY = """

@@ -10,6 +10,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from hypermon.host.live import tail
 from hypermon.host.recording.writer import RESERVE
 from hypermon.host.run import Run, open_run
 from hypermon.host.view import growing
@@ -174,8 +175,9 @@ def test_without_locks_the_stream_is_watched(tmp_path, writer, monkeypatch):
     process.wait()
     dated(run, -1)
     assert not grows(Run(run))
-    monkeypatch.setattr(growing, "_GONE_S", 1.0)
-    pulse = growing._Pulse(Run(run))
+    monkeypatch.setattr(tail, "held", lambda path: None)
+    monkeypatch.setattr(tail, "_GONE_S", 1.0)
+    pulse = tail.Pulse(run)
     assert pulse.alive()
     time.sleep(1.1)
     assert not pulse.alive()

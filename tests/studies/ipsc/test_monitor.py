@@ -1,8 +1,11 @@
 """Port writes of the emulated cube, on the virtual board: what the nodes wrote is what the host reads."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import BURST_BASE, REGISTERS, Control, Window
 from hypermon.host.device.device import Settings
@@ -15,7 +18,7 @@ from hypermon.studies.ipsc.machine.recorders import PORTS, WITH_EVENT
 from hypermon.studies.ipsc.programs import PROGRAMS
 from hypermon.studies.ipsc.runs import experiment as experiments
 from hypermon.studies.ipsc.runs.benchmark import bandwidth, event_bandwidth, predicted
-from hypermon.studies.ipsc.runs.experiment import board_events, experiment, frame_rates
+from hypermon.studies.ipsc.runs.experiment import board_events, experiment, frame_rates, group_rates
 from hypermon.studies.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus, write_times
 from hypermon.studies.ipsc.runs.work_fit import work_cycles
 
@@ -108,6 +111,25 @@ def test_a_run_has_its_figures(board, tmp_path):
     series, seconds = frame_rates(done.run)
     assert seconds == pytest.approx(done.seconds, rel=0.01)
     assert series.sum() * seconds / 100 == pytest.approx(done.frames)
+    edges, rates = group_rates(done.run)
+    stamps = np.unique(done.run.events()["time_ps"].to_numpy())
+    assert len(rates) > 10
+    assert (rates * np.diff(edges) / 1e12).round().tolist() == np.histogram(stamps, edges)[0].tolist()
+
+
+def test_groups_state_rates_between_their_first_frames(tmp_path):
+    """However the frames of a group are spread. Edges fall together where groups are coarser than the intervals."""
+    rng = np.random.default_rng(7)
+    stamps = np.cumsum(rng.integers(1, 10**9, 2000))
+    at = np.unique(np.concatenate([[0], rng.integers(1, 2000, 60)]))
+    sizes = np.diff([*at, 2000])
+    pq.write_table(pa.table({"frames": sizes, "first_ps": stamps[at], "last_ps": stamps[at + sizes - 1]}),
+                   tmp_path / "groups.parquet")
+    edges, rates = group_rates(SimpleNamespace(path=tmp_path), 100)
+    assert 20 < len(rates) <= len(at)
+    assert set(edges[:-1]) <= set(stamps[at])
+    assert edges[-1] == stamps[-1]
+    assert (rates * np.diff(edges) / 1e12).round().tolist() == np.histogram(stamps, edges)[0].tolist()
 
 
 def test_two_nodes_fit_and_three_overrun(board, tmp_path):

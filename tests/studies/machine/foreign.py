@@ -2,7 +2,7 @@
 
 import struct
 
-MARK, BEGIN, END, SEND, RECEIVED, QUANTUM = 1, 2, 3, 0x10, 0x13, 0x20
+MARK, BEGIN, END, LONG_MARK, SEND, RECEIVED, QUANTUM = 1, 2, 3, 4, 0x10, 0x13, 0x20
 
 
 class Writer:
@@ -11,7 +11,10 @@ class Writer:
     Members
     -------
     us : the time of each port.
+    long_marks : marks of two sizes are written.
     """
+
+    long_marks = True
 
     def __init__(self, ports: int, bits: int, gap_us: float = 0.1, fixed_us: float = 0.5):
         self.bits, self.gap_us, self.fixed_us = bits, gap_us, fixed_us
@@ -34,9 +37,11 @@ class Writer:
         return stamp
 
     def begin(self, port: int, *fields: int, marks: bool = True) -> None:
-        """100 marks, then `begin`."""
+        """100 marks, as many long ones unless ``long_marks`` is False, then `begin`."""
         for number in range(100 if marks else 0):
             self.event(port, MARK, "B", number)
+        for number in range(100 if marks and self.long_marks else 0):
+            self.event(port, LONG_MARK, "BQ", number, 0)
         self.event(port, BEGIN, "HHBBI", *fields)
 
     def csv(self) -> str:

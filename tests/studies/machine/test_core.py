@@ -22,8 +22,8 @@ class Some:
 
 def test_ids_are_the_fixed_ones():
     ids = {name: kind.id for name, kind in kinds_of().items()}
-    assert ids == {"mark": 1, "begin": 2, "end": 3, "send": 16, "sent": 17, "receive": 18, "received": 19, "arrive": 24,
-                   "leave": 25, "quantum": 32, "ready": 40, "step": 41}
+    assert ids == {"mark": 1, "begin": 2, "end": 3, "long_mark": 4, "send": 16, "sent": 17, "receive": 18,
+                   "received": 19, "arrive": 24, "leave": 25, "quantum": 32, "ready": 40, "step": 41}
     assert kinds_of()["begin"].size == 11
     assert kinds_of()["send"].size == 9
 
@@ -121,8 +121,8 @@ def test_only_ports_are_written_to_and_pay():
     ends = session.run(LABEL, {7: program, 299: program}, {0: 299})
     assert ends[299] == pytest.approx(ends[7] + 0.2 + 0.05 * 6)
     records = session.recorders[0].records
-    assert [record[0] for record in records] == [1] * MARKS + [2, 0x20, 3]
-    assert records[MARKS][1:5] == (299).to_bytes(2, "little") + (300).to_bytes(2, "little")
+    assert [record[0] for record in records] == [1] * MARKS + [4] * MARKS + [2, 0x20, 3]
+    assert records[2 * MARKS][1:5] == (299).to_bytes(2, "little") + (300).to_bytes(2, "little")
     again = session.run(LABEL, {7: program}, {0: 7})
     assert session.recorders[0].records[-3][1:3] == (7).to_bytes(2, "little")
     assert again[7] > ends[7]
@@ -148,7 +148,7 @@ def test_marks_of_many_ports_come_four_at_a_time():
     session.run(LABEL, dict.fromkeys(range(32), program), {port: port for port in range(32)})
     begins = sorted(recorder.times[0] for recorder in session.recorders)
     assert all(late - early > 30 for early, late in zip(begins[:-4], begins[4:], strict=True))
-    assert len({recorder.times[MARKS] for recorder in session.recorders}) == 1
+    assert len({recorder.times[2 * MARKS] for recorder in session.recorders}) == 1
     writes = stimulus_of(session.recorders)
     assert writes.nodes == 32
     assert writes.port.max() < 1 << 9

@@ -1,7 +1,9 @@
 """The iPSC/860: what the model makes, and that the analysis notices what is wrong with a recording."""
 
+import struct
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from hypermon.studies.machine.machines.refuted import stepwise
 from hypermon.studies.machine.page.blind import drawn_ipsc860
 
 from tests.studies.machine.dry import analysed, reading
+from tests.studies.machine.foreign import SEND, Writer, echoes
 
 FEW = (0, 10, 50, 100, 101, 400, 1000)
 
@@ -165,3 +168,44 @@ def test_sums_of_freezes_are_parted():
 def test_numbers_are_the_fixed_ones():
     assert ipsc860.NUMBER == 1
     assert ipsc860.EXPERIMENTS == {"path": 1, "edges-1": 2, "edges-2": 3, "edges-3": 4, "nodes": 5}
+
+
+class _Pausing(Writer):
+    """A program that pauses before each answer, and whose events each cost the same, or also their bytes."""
+
+    def __init__(self, pause_us, fixed_us, gap_us, *, long_marks):
+        super().__init__(2, 8, gap_us, fixed_us)
+        self.long_marks, self._pause_us = long_marks, pause_us
+        self.recorders = [SimpleNamespace(times=[], records=[]) for _ in range(2)]
+
+    def event(self, port, event, form="", *fields, drop=False):
+        if event == SEND and port == 1:
+            self.us[port] += self._pause_us
+        stamp = super().event(port, event, form, *fields, drop=drop)
+        self.recorders[port].times.append(stamp)
+        self.recorders[port].records.append(bytes([event]) + struct.pack("<" + form, *fields))
+        return stamp
+
+
+@pytest.mark.parametrize("pause_us", [0.0, 0.4, 3.0, 5.0, 40.0])
+@pytest.mark.parametrize(("fixed_us", "gap_us", "long_marks"), [(2.0, 0.0, False), (2.0, 0.0, True), (0.5, 0.1, True)])
+def test_a_pause_before_each_answer_is_no_cost_of_an_event(monkeypatch, pause_us, fixed_us, gap_us, long_marks):
+    """The cost comes from the marks alone: of one size if it does not depend on the length, else of two sizes."""
+    writer = _Pausing(pause_us, fixed_us, gap_us, long_marks=long_marks)
+    echoes(writer, (70.0, 0.5, 12.0), (150.0, 0.35, 28.0))
+    done = analysed(monkeypatch, "ipsc860", writer)
+    assert done["short"]["constant_us"] == pytest.approx(70.0, abs=0.05)
+    assert done["long"]["constant_us"] == pytest.approx(150.0, abs=0.05)
+    assert done["cost"]["event_us"] == pytest.approx(fixed_us + 3 * gap_us, abs=0.01)
+    assert done["cost"]["byte_us"] == (pytest.approx(gap_us, abs=0.002) if long_marks else None)
+    assert ("two sizes" in done["cost"]["from"]) == long_marks
+
+
+def test_without_marks_the_cost_is_not_known(monkeypatch):
+    writer = _Pausing(0.0, 2.0, 0.0, long_marks=False)
+    writer.begin = lambda port, *fields, marks: Writer.begin(writer, port, *fields, marks=False)
+    echoes(writer, (70.0, 0.5, 12.0), (150.0, 0.35, 28.0))
+    done = analysed(monkeypatch, "ipsc860", writer)
+    assert done["cost"] == {"event_us": None, "byte_us": None, "from": done["cost"]["from"]}
+    assert done["cost"]["from"].startswith("no marks")
+    assert done["short"]["constant_us"] == pytest.approx(72.0, abs=0.05)
