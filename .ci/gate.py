@@ -96,8 +96,6 @@ STEPS = (
          "make -C .build/ci/demo demo && rm -rf .build/ci/demo", 60),
     Step("plain install", "tests/plain_install.sh", 15),
     Step("documentation site", "make site", 25),
-    Step("long tests", f"make test-all ARGS=\"{_TESTS} --durations=15 -m 'long and not slow and not formal'\"", 1500,
-         optional=True),
     Step("Linux at the USB port", 'make qemu ARGS="--nodes 4 --events 300"', 60, optional=True,
          ready=_fetched("linux_guest", "unpack")),
     Step("Linux with the board in a slot", 'make pcie-guest ARGS="--nodes 4 --events 2000"', 60, optional=True,
@@ -106,6 +104,11 @@ STEPS = (
          f"-k bitstream {_TESTS}'", 430, optional=True),
     Step("a bitstream, from its bits", "make bitstream-check BOARD=ice40-hx8k", 250, optional=True,
          ready=_on_path("iceunpack", "fpga-icestorm")),
+    # In three parts, so that some of them fit.
+    *(Step(f"long tests: {name}", f"make test-all ARGS=\"{_TESTS} --durations=15 -m 'long and not slow and not formal' "
+           f"{folders}\"", usual_s, optional=True) for name, folders, usual_s in (
+               ("host", "tests --ignore=tests/hdl --ignore=tests/sim --ignore=tests/studies", 900),
+               ("virtual board", "tests/sim tests/studies", 900), ("gateware", "tests/hdl", 900))),
 )
 
 
