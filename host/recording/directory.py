@@ -53,13 +53,18 @@ class RunDirectory:
     Raises
     ------
     InputError
-        if it is not a recording.
+        if it is not a recording, or one of several boards of which one is a link.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         refuse_name(self.path)
         self.info = RunInfo.load(self.path / "recording.json")
+        for name in self.info.boards:
+            # Commands write into the recordings of the boards, and must not write elsewhere.
+            if (self.path / name).is_symlink():
+                raise InputError(self.path / name, None, "a link, not a recording in this run, and commands would "
+                                                         "write where it leads; move the recording here instead")
         self.stream_path = self.path / "stream.bin"
         if not self.info.boards and not segments(self.path)[0]:
             raise InputError(self.path, None, "no stream.bin here: it is not a recorded run")

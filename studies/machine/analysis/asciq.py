@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
+from hypermon.studies.machine.analysis.freezes import THRESHOLDS as _OF_SOURCES
 from hypermon.studies.machine.analysis.freezes import sources
 from hypermon.studies.machine.analysis.reading import Floats, Program, Reading, losses, read, strange
 
-__all__ = ["MACHINE", "analyse", "curves"]
+__all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves"]
 
 MACHINE = 2
 _QUANTUM, _ARRIVE, _LEAVE = 0x20, 0x18, 0x19
@@ -18,6 +19,8 @@ _SHOWN = 12
 _FREEZE, _SLOW = 0.1, 0.02
 #: The parts of a sum of freezes are together as long as it, to this.
 _REST_MS = 0.01
+#: The limits that figures depend on, by name.
+THRESHOLDS = {"freeze": _FREEZE, "slow": _SLOW, "rest_ms": _REST_MS, **_OF_SOURCES}
 _KINDS = {0: "gsync", 1: "barrier", 2: "allreduce"}
 
 
@@ -26,7 +29,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`; ``thresholds``,
+    the limits that the figures depend on;
     ``quantum_us``, the median of all nodes' (null without `quantum` events);
     ``sources``, a row for each node and source, whose ``period_s`` is null if it came once; ``slow_nodes``; ``nodes``,
     with each one's normalized run time; ``bsp``, a row for each program of computations and collective operations;
@@ -53,6 +57,7 @@ def analyse(run: Run) -> dict[str, Any]:
     bsp = list(_bsp(reading, cost, left_out))
     missing += sum(row["missing"] for row in bsp)
     done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "thresholds": THRESHOLDS,
             "quantum_us": typical, "sources": found, "slow_nodes": slow, "nodes": nodes,
             "bsp": bsp, "missing": missing, "lost": reading.lost, "left_out": left_out}
     return {**done, "warnings": _warnings(done)}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from hypermon.studies.machine.analysis.reading import Floats
 
-__all__ = ["Found", "progressions", "series", "sources"]
+__all__ = ["THRESHOLDS", "Found", "progressions", "series", "sources"]
 
 #: Freezes of one source are as long as one another to this, ms; and a source comes this often at least.
 _ALIKE_MS, _TIMES = 0.03, 2
@@ -14,6 +14,8 @@ _ALIKE_MS, _TIMES = 0.03, 2
 _EXACT_MS = 0.004
 #: By how much a freeze may be late, as a share of its period, and in seconds.
 _LATE, _LATE_S = 0.2, 1.0
+#: The limits that the sources depend on, by name.
+THRESHOLDS = {"alike_ms": _ALIKE_MS, "times": _TIMES, "exact_ms": _EXACT_MS, "late": _LATE, "late_s": _LATE_S}
 
 
 class Found(NamedTuple):

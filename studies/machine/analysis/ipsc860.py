@@ -8,7 +8,7 @@ from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.messages import Messages, matched, portless, torn
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
-__all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
+__all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves", "distance", "plateau"]
 
 MACHINE, _PATH = 1, 1
 _SEND, _RECEIVED, _ARRIVE, _LEAVE, _GSYNC = 0x10, 0x13, 0x18, 0x19, 0
@@ -18,6 +18,8 @@ _SHORT, _LINEAR = 100, 1000
 _ASYMMETRY_US = 0.3
 #: A message that takes longer than this many times the mean of the path alone has waited.
 _WAITED = 1.05
+#: The limits that figures depend on, by name.
+THRESHOLDS = {"short": _SHORT, "linear": _LINEAR, "asymmetry_us": _ASYMMETRY_US, "waited": _WAITED}
 
 
 def distance(source: Ints, target: Ints) -> Ints:
@@ -31,7 +33,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`; ``thresholds``,
+    the limits that the figures depend on;
     ``short`` and ``long``: ``constant_us``, ``byte_us``, ``hop_us`` of messages of 1
     to 100 and of 101 to 1000 bytes, each null if the RUN has no such messages between nodes of several distances;
     ``ratios``, with the share of the messages that ``waited``; ``zero`` by distance; ``plateau_bytes``; ``messages``,
@@ -49,6 +52,7 @@ def analyse(run: Run) -> dict[str, Any]:
     asymmetry = _asymmetry(alone)
     done = {
         "event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+        "thresholds": THRESHOLDS,
         "short": _fit(alone, 1, _SHORT), "long": _fit(alone, _SHORT + 1, _LINEAR),
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,

@@ -12,7 +12,7 @@ from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.messages import Messages, matched, portless, torn
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
-__all__ = ["MACHINE", "analyse", "curves"]
+__all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves"]
 
 MACHINE, _PING, _BOTH, _HOTSPOT = 4, 1, 2, 3
 _SEND, _SENT, _RECEIVE, _RECEIVED = 0x10, 0x11, 0x12, 0x13
@@ -20,6 +20,8 @@ _SEND, _SENT, _RECEIVE, _RECEIVED = 0x10, 0x11, 0x12, 0x13
 _LARGE, _NEAR = 16_384, 16
 #: A step is at least this share of the largest one.
 _STEP = 0.2
+#: The limits that figures depend on, by name.
+THRESHOLDS = {"large": _LARGE, "near": _NEAR, "step": _STEP}
 _OPERATIONS = {0: "put", 4: "get", 8: "mpi"}
 _MEMORIES = ("main", "elan")
 
@@ -37,7 +39,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`; ``thresholds``,
+    the limits that the figures depend on;
     ``latency`` and ``rates``, a row for each operation and pair of memories, alone
     and ``both`` ways at once: ``us`` by size, and ``mb_per_s`` (of 10^6 bytes), the slope from 16 KiB on;
     ``block_bytes``, the longest put of the latency of the shortest; ``inline_bytes``, the longest message before the
@@ -56,6 +59,7 @@ def analyse(run: Run) -> dict[str, Any]:
     latency = list(_latency(samples))
     early = int(sum((times < 0).sum() for times in samples.values()))
     done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "thresholds": THRESHOLDS,
             "latency": latency, "rates": list(_rates(latency)), **_steps(latency),
             "hotspot": list(_hotspot(reading, spans, left_out)), "early": early, "lost": reading.lost,
             "left_out": [*torn(messages), *none, *left_out]}

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
+from hypermon.studies.machine.analysis.trains import THRESHOLDS as _OF_PERIODS
 from hypermon.studies.machine.analysis.trains import periods
 
-__all__ = ["MACHINE", "analyse", "curves", "resampled"]
+__all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves", "resampled"]
 
 MACHINE, _EXCHANGE, _ALL = 3, 1, 2
 _READY, _STEP = 0x28, 0x29
 #: An exchange is disturbed if it takes this much longer than the median, us; a node is idle if it waits longer.
 _DISTURBED_US, _IDLE_US = 2.0, 1.0
+#: The limits that figures depend on, by name.
+THRESHOLDS = {"disturbed_us": _DISTURBED_US, "idle_us": _IDLE_US, **_OF_PERIODS}
 #: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
 _RESAMPLED = 200_000
 #: Exchanges of the figure of interruptions over time.
@@ -25,7 +28,8 @@ def analyse(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`;
+    ``event_us`` (null without marks); ``cost``, see :meth:`~.reading.EventCost.figures`; ``thresholds``,
+    the limits that the figures depend on;
     ``exchange`` of two nodes (null if none is in the RUN): ``mean_us``, ``sd_us``,
     ``skew``, ``count``, ``floor_us`` (the median) and ``undisturbed``, a share; ``periods_us`` of the interruptions of
     these exchanges; ``all_to_all``, a row by nodes: ``mb_per_s`` (of 10^6 bytes), ``count`` of whole repetitions on the
@@ -37,6 +41,7 @@ def analyse(run: Run) -> dict[str, Any]:
     left_out = strange(reading, MACHINE, (_EXCHANGE, _ALL), (_READY, _STEP))
     at, times = _exchange_times(reading, cost, left_out)
     done = {"event_us": reading.cost.event_us, "cost": reading.cost.figures(),
+            "thresholds": THRESHOLDS,
             "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}

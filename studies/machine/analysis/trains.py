@@ -4,13 +4,15 @@ import numpy as np
 from hypermon.studies.machine.analysis.freezes import series
 from hypermon.studies.machine.analysis.reading import Floats
 
-__all__ = ["periods"]
+__all__ = ["THRESHOLDS", "periods"]
 
 #: Shortest and longest regular interval that is looked for among all events, and the share of a train that must be
 #: there; what is left is searched for longer ones, which come this often at least.
 _LEAST_S, _MOST_S, _SHARE, _LONG = 0.001, 0.05, 0.4, 8
 #: Periods that differ by less than this are the same.
 _ALIKE = 0.01
+#: The limits that the periods depend on, by name.
+THRESHOLDS = {"least_s": _LEAST_S, "most_s": _MOST_S, "share": _SHARE, "long": _LONG, "alike": _ALIKE}
 
 
 def periods(at_s: Floats, late_s: float, end_s: float) -> list[float]:

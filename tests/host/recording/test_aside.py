@@ -8,6 +8,7 @@ import pytest
 from hypermon.host.recording.aside import aside
 from hypermon.host.recording.segments import replace_file
 
+from tests.host.fake_board import FakeBoard
 from tests.host.telling import BOOK
 
 #: Names that files and directories made aside have had.
@@ -54,6 +55,20 @@ def test_a_link_in_place_of_the_tables(tmp_path, mixed_run, run_cli):
     assert run_cli("decode", mixed_run.path)[0] == 0
     assert (outside / "part-00000.parquet").read_text() == "precious"
     assert not [path for path in mixed_run.path.iterdir() if path.is_symlink()]
+
+
+@pytest.mark.parametrize("command", ["decode", "stats", "report", "query", "export", "tail"])
+def test_a_link_in_place_of_a_board(tmp_path, make_run, run_cli, command):
+    """Of a run that somebody sent: nothing is written where it leads, which may be another recording."""
+    elsewhere = make_run(FakeBoard().start().frames([(10, {0: 5})]).stop(99), name="elsewhere").path
+    whole = make_run(FakeBoard().start().stop(9), name="run", boards=["board-0"]).path
+    (whole / "board-0").symlink_to(elsewhere)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in elsewhere.iterdir()}
+    more = {"query": ["from events"], "export": ["--to", "csv", tmp_path / "out.csv"]}
+    status, _, said = run_cli(command, whole, *more.get(command, []))
+    assert status == 2
+    assert "board-0: a link, not a recording in this run" in "".join(said)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in elsewhere.iterdir()} == before
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):

@@ -1,13 +1,17 @@
 """Recordings in which something is missing: an analysis says so, and never fails."""
 
+import importlib
 import json
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypermon.studies.machine.core.session import Session
 from hypermon.studies.machine.machines import qsnet, sp2
 from hypermon.studies.machine.machines.commands import _EXPERIMENTS, Wish
+from hypermon.studies.machine.page import page as whole_page
 
 from tests.studies.machine.dry import SYSTEMS, analysed, reading
 
@@ -57,3 +61,23 @@ def test_a_port_that_began_in_another_machine_is_left_alone(monkeypatch):
     done = analysed(monkeypatch, "asciq", session)
     assert done["nodes"] == []
     assert done["bsp"] == []
+
+
+@pytest.mark.parametrize(("name", "parts"), [
+    ("ipsc860", "ipsc860"), ("asciq", "asciq freezes"), ("sp2", "sp2 trains"), ("qsnet", "qsnet")])
+def test_every_limit_of_an_analysis_is_in_its_figures(monkeypatch, name, parts):
+    """Each number in capitals is a limit, which the page explains, or is none of those here."""
+    ids = {"_PATH", "_EXCHANGE", "_ALL", "_PING", "_BOTH", "_HOTSPOT", "_GSYNC", "_SEND", "_SENT", "_RECEIVE",
+           "_RECEIVED", "_ARRIVE", "_LEAVE", "_QUANTUM", "_READY"}
+    drawn = {"_SHOWN", "_SERIES", "_RESAMPLED"}
+    experiment = next(iter(_EXPERIMENTS[name]))
+    stated = analysed(monkeypatch, name, _EXPERIMENTS[name][experiment](experiment, WISHES[name]))["thresholds"]
+    page = Path(whole_page.__file__).with_name("page.md").read_text("utf-8")
+    for part in parts.split():
+        module = importlib.import_module(f"hypermon.studies.machine.analysis.{part}")
+        for constant, value in vars(module).items():
+            if re.fullmatch("_[A-Z_]+", constant) and type(value) in (int, float) and constant not in ids | drawn:
+                if (part, constant) == ("sp2", "_STEP"):    # an event
+                    continue
+                assert stated[constant[1:].lower()] == value
+    assert all(f"`{limit}`" in page for limit in stated)
