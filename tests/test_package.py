@@ -172,6 +172,7 @@ FLOORS = {
         "events",
         "analysis",
         "run contracts",
+        "compare",
         "record",
         "diagnose export flash",
         "report live",
