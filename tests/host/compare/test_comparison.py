@@ -31,6 +31,14 @@ def test_false_alarms_are_rare() -> None:
     assert alarms <= 3
 
 
+def test_what_changes_slowly_is_no_alarm() -> None:
+    """Levels that last for four blocks of time each; taken for independent, they would give alarms."""
+    rng = np.random.default_rng(6)
+    pairs = [[dataclasses.replace(own, values=own.values + np.repeat(rng.normal(0, 2e6, 25).astype(np.int64), 160))
+              for own in (latencies(rng, 4000), latencies(rng, 4000))] for _ in range(20)]
+    assert sum(set(verdicts({LATENCY: one}, {LATENCY: other})) != {"same"} for one, other in pairs) <= 2
+
+
 def test_a_planted_change_is_found() -> None:
     rng = np.random.default_rng(2)
     assert [verdicts({LATENCY: latencies(rng)}, {LATENCY: latencies(rng, scale=scale)})
