@@ -243,6 +243,7 @@ FLOORS = {
         "events",
         "analysis",
         "run contracts",
+        "compare",
         "record",
         "diagnose export flash",
         "report live",

@@ -1,6 +1,6 @@
 """The command ``hypermon``.
 
-Flow: commands, welcome, options, settings, record, several_boards, devices, runs, analyse, live, boards,
+Flow: commands, welcome, options, settings, record, several_boards, devices, runs, compare, analyse, live, boards,
     dictionary, complete, help_examples, progress_line, progress_json
 """
 

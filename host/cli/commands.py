@@ -36,6 +36,9 @@ COMMANDS = {
     "check": Entry("runs", "check",
                    "Judge a run by RULES: pass, fail, or undecided where something lost could matter "
                    "(docs/check.md)."),
+    "compare": Entry("compare", "compare",
+                     "Compare two runs, or two groups of runs: durations, latencies, periods, rates, shares, losses "
+                     "(docs/compare.md)."),
     "counters": Entry("record", "counters", "Show the counters of a board, without recording, until Ctrl-C."),
     "decode": Entry("runs", "decode", "Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet."),
     "devices": Entry("devices", "devices",

@@ -104,7 +104,7 @@ _STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) 
 SETUP: tuple[tuple[str, str], ...] = (
     (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
                                            "hypermon decode RUN --dictionary app.toml\n"),
-    (r"docs/check\.md", _NAMED + "cp -r demo/run RUN\n"),
+    (r"docs/(check|compare)\.md", _NAMED + "cp -r demo/run RUN\n"),
     (r"docs/(recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
     (r"docs/exports\.md", _STEADY + "hypermon sim steady.csv -o RUN --window 1\n"),
     (r"docs/several-boards\.md", "".join(

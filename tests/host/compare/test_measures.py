@@ -1,0 +1,117 @@
+"""What is measured of runs, and `hypermon compare` on them."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from hypermon.host.compare.estimates import Ratio, Samples
+from hypermon.host.compare.measures import BLOCKS, Measure, measured
+from hypermon.host.run import Run
+
+#: Units of :func:`told`'s rows, in picoseconds.
+US = 10**6
+
+
+def rows(count: int, latency: int, rng: random.Random) -> list:
+    """Every 40 us node 0 sends to node 1 and has a job; a sequence number is used once."""
+    made = []
+    for k in range(count):
+        t = 40 * k + 5
+        made += [(t, 0, 6, bytes([k & 255, k >> 8]), False), (t + 2, 0, 1, b"\x01", False),
+                 (t + 5 + latency + rng.randrange(9), 1, 7, bytes([k & 255, k >> 8]), False),
+                 (t + 32, 0, 2, b"\x01\x00\x00", False)]
+    return [(t * US, *rest) for t, *rest in made]
+
+
+@pytest.fixture
+def two(told, tmp_path):
+    """``two(losses)``: runs whose latencies are 5 to 13 and 9 to 17 us."""
+    def make(losses=()) -> list[Run]:
+        runs = []
+        for name, latency in (("first", 0), ("second", 4)):
+            told(rows(240, latency, random.Random(latency)), losses).path.rename(tmp_path / name)
+            runs.append(Run(tmp_path / name))
+        return runs
+    return make
+
+
+def test_values(two) -> None:
+    found = measured(two()[:1])
+    border, job, share = found[Measure("latency", "cast")], found[Measure("duration", "it's a job")], \
+        found[Measure("share", "it's a job")]
+    assert isinstance(border, Samples)
+    assert isinstance(job, Samples)
+    assert isinstance(share, Ratio)
+    assert (len(border.values), border.values.min(), border.values.max()) == (240, 5 * US, 13 * US)
+    assert np.all(np.diff(border.block.astype(int)) >= 0)
+    assert border.blocks == BLOCKS
+    assert (set(job.values.tolist()), job.missing, job.slack_ps > 0) == ({30 * US}, 0, True)
+    assert share.part.sum() == pytest.approx(240 * 30 * US)
+    period, rate = found[Measure("period", "begin")], found[Measure("rate", "begin")]
+    assert isinstance(period, Samples)
+    assert isinstance(rate, Ratio)
+    assert set(period.values.tolist()) == {40 * US}
+    assert rate.part.sum() == 240
+    assert Measure("lost", "") not in found      # there are no items of which any could be lost
+
+
+def test_losses_widen(two) -> None:
+    """Events that were framed from nibbles: how many are missing after a loss is not known."""
+    found = measured(two([(0, 5, 40, 41)])[:1])
+    assert found[Measure("latency", "cast")].missing == math.inf
+    assert found[Measure("share", "it's a job")].more == math.inf
+    assert found[Measure("lost", "")].part.sum() == 5
+
+
+def test_a_loss_of_items_counts(make_run, losing_run) -> None:
+    found = measured([losing_run])
+    lost = losing_run.loss()["lost"].to_numpy().sum()
+    periods = [own for name, own in found.items() if name.kind == "period"]
+    assert {(own.missing, own.wrong) for own in periods} == {(2 * lost, lost)}
+    table = losing_run.events()
+    times, nodes = (table[name].to_numpy()[table["nibble"].to_numpy() == 7] for name in ("time_ps", "node"))
+    gaps = np.concatenate([np.diff(times[nodes == node]) for node in range(16)])
+    assert sorted(found[Measure("period", "nibble:7")].values) == sorted(gaps)
+
+
+def test_the_command(two, run_cli) -> None:
+    first, second = (run.path for run in two())
+    status, out, err = run_cli("compare", first, second, "--json", "--fail-if", "latency.p50 > 0 ns")
+    found = {figure["name"]: figure for figure in json.loads(out)["figures"]}
+    assert (status, err, found["latency:cast.p50"]["verdict"]) == (1, [], "higher")
+    assert found["latency:cast.p50"]["difference"][0] <= 4 * US <= found["latency:cast.p50"]["difference"][1]
+    assert (found["period:begin.p50"]["verdict"], found["latency:cast.p99"]["verdict"]) == ("same", "few")
+    status, out, _ = run_cli("compare", first, second, "--fail-if", "latency.p50 > +500 %")
+    assert (status, "latency:cast.p50" in out) == (0, True)
+    assert run_cli("compare", first, first, "--fail-if", "latency.p50 > +0.01 %")[0] == 4
+    assert "All" in run_cli("compare", first, second, "--markdown")[1]
+
+
+def test_a_loss_leaves_it_undecided(two, run_cli) -> None:
+    first, second = (run.path for run in two([(0, 5, 40, 41)]))
+    status, out, _ = run_cli("compare", first, second, "--json", "--fail-if", "latency.p50 > 0 ns")
+    found = {figure["name"]: figure for figure in json.loads(out)["figures"]}
+    assert (status, found["latency:cast.p50"]["verdict"]) == (4, "undecided")
+    assert found["period:begin.p50"]["verdict"] == "undecided"
+
+
+def test_groups(two, tmp_path, run_cli) -> None:
+    paths = [run.path for run in two()]
+    for path in paths:
+        (tmp_path / f"group-{path.name}").mkdir()
+        path.rename(tmp_path / f"group-{path.name}" / "a")
+    status, out, _ = run_cli("compare", tmp_path / "group-first", tmp_path / "group-second", "--json")
+    found = {figure["name"]: figure["verdict"] for figure in json.loads(out)["figures"]}
+    assert (status, found["latency:cast.p50"]) == (0, "higher")
+    (tmp_path / "none").mkdir()
+    status, _, [line] = run_cli("compare", tmp_path / "none", tmp_path / "group-second")
+    assert (status, "neither a run nor a directory of runs" in line) == (2, True)
+
+
+def test_what_the_command_refuses(two, run_cli) -> None:
+    first, second = (run.path for run in two())
+    for more, said in ((["--json", "--markdown"], "choose one"), (["--fail-if", "x"], "expected MEASURE")):
+        status, out, [line] = run_cli("compare", first, second, *more)
+        assert (status, out, said in line) == (2, "", True)
