@@ -95,8 +95,12 @@ def _pictures(run: "Run", decoded: Callable[[], "Run"]) -> "Pictures":
 
 def _target(what: str) -> tuple[str | None, Path | None]:
     """A board or a run: a run is a directory."""
-    if Path(what).is_dir():
-        return None, Path(what)
+    path = Path(what)
+    if path.is_dir():
+        return None, path
+    if ":" not in what:
+        raise HypermonError(f"{what}: it is a file; a recording is a directory" if path.exists() else
+                            f"{what}: there is no such directory; boards are listed by: hypermon devices")
     split_uri(what)
     return what, None
 
@@ -216,6 +220,9 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
     from hypermon.host.live.session import Session
 
     board, run = _target(what)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise HypermonError("watch draws on a terminal, and this is none; for a file or another program: hypermon tail "
+                            f"{what}")
     if run is not None and options:
         raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {run} is a recording")
     if run is not None and (boards := _boards_of(run)):
