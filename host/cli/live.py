@@ -98,10 +98,11 @@ def _target(what: str) -> tuple[str | None, Path | None]:
     path = Path(what)
     if path.is_dir():
         return None, path
-    if ":" not in what:
+    try:
+        split_uri(what)
+    except HypermonError as error:
         raise HypermonError(f"{what}: it is a file; a recording is a directory" if path.exists() else
-                            f"{what}: there is no such directory; boards are listed by: hypermon devices")
-    split_uri(what)
+                            f"{what}: there is no such directory, and {error}") from None
     return what, None
 
 
@@ -220,14 +221,14 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
     from hypermon.host.live.session import Session
 
     board, run = _target(what)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise HypermonError("watch draws on a terminal, and this is none; for a file or another program: hypermon tail "
-                            f"{what}")
     if run is not None and options:
         raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {run} is a recording")
     if run is not None and (boards := _boards_of(run)):
         raise HypermonError(f"{run}: a run of several boards; watch one of them, such as {run / boards[0]}, or see all "
                             f"with: hypermon serve -b {run}")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise HypermonError("watch draws on a terminal, and this is none; for a file or another program: hypermon tail "
+                            f"{what}")
     session = Session(board, run, folder)
     try:
         WatchApp(session, options).run()

@@ -73,7 +73,7 @@ from tests.host.fake_board import FakeBoard, random_run
     (["export", "RUN", "--to", "csv", "NEW", "--nodes", "2-1"], "there are nodes 0 to 1"),
     (["export", "RUN", "--to", "ctf", "OLD"], "OLD: it exists already; name a new directory"),
     (["export", "RUN", "--to", "csv", "/dev/full"], "/dev/full: No space left on device"),
-    (["tail", "NEW"], "NEW: there is no such directory; boards are listed by: hypermon devices"),
+    (["tail", "NEW"], "NEW: there is no such directory, and there is no board"),
     (["tail", __file__], "it is a file; a recording is a directory"),
     (["serve", "-b", "NEW"], "NEW: there is no such directory"),
     (["watch", "-b", "NEW"], "NEW: there is no such directory"),
