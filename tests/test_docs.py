@@ -168,3 +168,9 @@ def test_the_site_is_locked():
     assert len(pins) > 20
     assert {pin.lower().replace("_", "-").replace(".", "-") for pin in pins} == \
         {pin.lower().replace("_", "-").replace(".", "-") for pin in locked}
+
+
+def test_packages_are_installed_from_a_checkout():
+    """There is no package in an index; docs/README.md says how else, and nobody else does."""
+    assert [str(page.relative_to(ROOT)) for page in PAGES
+            if "install 'hypermon[" in page.read_text()] == ["docs/README.md"]

@@ -1,6 +1,6 @@
 """Runs the examples: ``python examples/cocotb/run.py [core|uart|uart-amaranth ...] [--simulator icarus] [--waves]``.
 
-They need ``pip install 'hypermon[cocotb]'``; for Icarus also Debian's package iverilog.
+They need ``pip install -e '.[cocotb]'``; for Icarus also Debian's package iverilog.
 """
 
 import argparse

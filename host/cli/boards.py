@@ -14,11 +14,12 @@ from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ,
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.cli.progress_line import busy_line
-from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.errors import HypermonError, system_reason, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
 from hypermon.host.flash.flashing import loading
 from hypermon.host.text.console import make_console
 from hypermon.host.text.numbers import finite
+from hypermon.host.text.printable import printable
 from rich.markup import escape
 from rich.table import Table
 
@@ -157,13 +158,17 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
                   serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
-    Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
+    Fails if a clock does not reach its frequency. Needs the extra `boards`.
 
     \b
       hypermon build ulx3s-85f
       hypermon flash ulx3s-85f
     """
     board = _fed(board, reference)
+    try:        # now, not after the minutes that a build takes
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HypermonError(f"{out}: the folder cannot be made: {system_reason(error)}") from None
     try:
         from hypermon.boards.toolchain import bitstream as building
     except ImportError as error:
@@ -203,7 +208,9 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
 @click.option("--keep", is_flag=True,
               help="Write to the board's flash memory, so that the bitstream survives power-off. For iCE40 boards and "
                    "boards with a boot loader this is always the case.")
-def flash(board: Board, out: Path, config: str | None, link: str | None, reference: int | None, keep: bool) -> int:
+@click.option("-v", "--verbose", is_flag=True, help="Show all that the program says that loads the bitstream.")
+def flash(board: Board, out: Path, config: str | None, link: str | None, reference: int | None, keep: bool,
+          verbose: bool) -> None:
     """Load a bitstream into a board; no HDL tool is needed.
 
     Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
@@ -219,7 +226,21 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, referen
         said = found.said
         click.echo(f"{found.path}: {said['nodes']} nodes, {said['config']}, gateware {said['build']}, {found.source}",
                    err=True)
-        return subprocess.run(command, check=False).returncode
+        if verbose:
+            status, last = subprocess.run(command, check=False).returncode, ""
+        else:
+            with busy_line(f"loading {board.name}"):
+                done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+            status = done.returncode
+            for line in done.stdout.splitlines() if status == 0 else ():
+                click.echo(printable(line))
+            said_last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-1:]
+            last = "".join(said_last).strip()
+        if status:
+            raise HypermonError(
+                f"{board.name}: not loaded{f' ({printable(last)})' if last else ''}; are its cable and its power "
+                "connected, and does `hypermon devices` list it? It may need a udev rule (docs/links.md). All that "
+                f"{Path(command[0]).name} says: hypermon flash {board.name} -v")
 
 
 @click.command()

@@ -95,9 +95,14 @@ def _pictures(run: "Run", decoded: Callable[[], "Run"]) -> "Pictures":
 
 def _target(what: str) -> tuple[str | None, Path | None]:
     """A board or a run: a run is a directory."""
-    if Path(what).is_dir():
-        return None, Path(what)
-    split_uri(what)
+    path = Path(what)
+    if path.is_dir():
+        return None, path
+    try:
+        split_uri(what)
+    except HypermonError as error:
+        raise HypermonError(f"{what}: it is a file; a recording is a directory" if path.exists() else
+                            f"{what}: there is no such directory, and {error}") from None
     return what, None
 
 
@@ -221,6 +226,9 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
     if run is not None and (boards := _boards_of(run)):
         raise HypermonError(f"{run}: a run of several boards; watch one of them, such as {run / boards[0]}, or see all "
                             f"with: hypermon serve -b {run}")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise HypermonError("watch draws on a terminal, and this is none; for a file or another program: hypermon tail "
+                            f"{what}")
     session = Session(board, run, folder)
     try:
         WatchApp(session, options).run()

@@ -98,6 +98,8 @@ def nodes_of(option: str, text: str, count: int) -> list[int]:
         if not (first.isdecimal() and (last if dash else "0").isdecimal()):
             raise HypermonError(f"{option} {text}: expected numbers and ranges, such as 0,3,8-15")
         begin, end = whole(first), whole(last if dash else first)
+        if end < begin < count:
+            raise HypermonError(f"{option} {text}: the range {part} begins with its larger number; write {end}-{begin}")
         if not begin <= end < count:
             raise HypermonError(f"{option} {text}: there are nodes 0 to {count - 1}")
         nodes |= set(range(begin, end + 1))

@@ -339,7 +339,7 @@ def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None
     The page shows the recorded and lost items; rates, volume and every node over time; the busiest
     moments; the buffer size with which nothing would have been lost, for several rates of the host;
     how many items share a window; the times between items; and messages, if the run's dictionary
-    defines them. Needs matplotlib: pip install 'hypermon[report]'.
+    defines them. Needs the extra `report`.
     """
     from hypermon.host.record.excerpt import trim as trim_run
     from hypermon.host.report.report import write_report

@@ -21,7 +21,7 @@ from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.errors import HypermonError, InputError, system_reason
+from hypermon.host.errors import HypermonError, InputError, naming, system_reason
 from hypermon.host.export.items import item_batches, item_columns
 from hypermon.host.export.soundness import check_tables
 from hypermon.host.recording.writer import refuse_existing
@@ -115,7 +115,7 @@ def sink(out: str) -> Iterator[BinaryIO]:
     if path.is_dir() or not path.parent.is_dir():
         raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
     if path.exists() and not path.is_file():
-        with open(path, "wb") as file:
+        with naming(out), open(path, "wb") as file:
             yield file
         return
     path = path.resolve()
@@ -147,6 +147,8 @@ def folder(out: str) -> Iterator[Path]:
     path = Path(out)
     if out == "-":
         raise HypermonError("-: this format is a directory; give its name")
+    if os.path.lexists(path):
+        raise HypermonError(f"{out}: it exists already; name a new directory")
     refuse_existing(path)
     aside = _aside(path)
     aside.mkdir()

@@ -1,7 +1,7 @@
 """Live views of a board or a recording: a web page, and a terminal.
 
 A recording is a separate process, ``hypermon record``, that no view can delay. Views read the recording as it grows,
-and the recorder's reports. `pip install 'hypermon[live]'` installs what the views need.
+and the recorder's reports. `pip install -e '.[live]'` installs what the views need.
 
 Flow: options, session, tail, view, machine, follow, lines, history, files, guard, listen, pages, server, terminal
 """

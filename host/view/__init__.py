@@ -1,7 +1,7 @@
 """The timeline of a run as a web page: any stretch of it, from hours to single clocks.
 
 The page asks for pictures: what happened between two times, in as many columns as it has pixels. A picture of many
-items has counts; a picture of few has the items, with their names. `pip install 'hypermon[view]'` installs what this
+items has counts; a picture of few has the items, with their names. `pip install -e '.[view]'` installs what this
 needs, Perfetto's interface included.
 
 Flow: counts, tables, picture, growing, wanted, search, perfetto, server

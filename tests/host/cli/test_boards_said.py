@@ -19,6 +19,42 @@ def built(monkeypatch):
     return make
 
 
+@pytest.fixture
+def loader(monkeypatch, tmp_path):
+    """``loader(script)``: `hypermon flash` finds a bitstream, and this instead of openFPGALoader."""
+    (tmp_path / "x.bit").write_bytes(b"bits")
+    found = SimpleNamespace(path=tmp_path / "x.bit", said={"nodes": 11, "config": "extended", "build": "0"},
+                            source="built here")
+    monkeypatch.setattr("hypermon.host.cli.boards.find_bitstream", lambda *of: found)
+
+    def make(script):
+        program = tmp_path / "openFPGALoader"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("OPENFPGALOADER", str(program))
+
+    return make
+
+
+def test_a_board_that_is_loaded(loader, capfd):
+    loader("echo $2 loaded")
+    assert cli._run(["flash", "ulx3s-85f"]) == 0
+    assert capfd.readouterr().out == "ulx3s loaded\n"
+
+
+def test_a_board_that_is_not_there(loader, capfd):
+    """One line, with the program's own last one; the others by -v."""
+    loader("echo empty; echo 'unable to open ftdi device: -3 (device not found)' >&2; exit 1")
+    assert cli._run(["flash", "ulx3s-85f"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, len(err.splitlines())) == ("", 2)      # which bitstream, and why not
+    assert "ulx3s-85f: not loaded (unable to open ftdi device: -3 (device not found)); are its cable" in err
+    assert err.endswith("openFPGALoader says: hypermon flash ulx3s-85f -v\n")
+    assert cli._run(["flash", "ulx3s-85f", "-v"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, len(err.splitlines())) == ("empty\n", 3)
+
+
 def said(capsys, tmp_path, *options):
     assert cli._run(["build", "ulx3s-85f", "-o", str(tmp_path), *options]) == 0
     return capsys.readouterr().out.splitlines()
