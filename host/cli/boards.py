@@ -1,6 +1,7 @@
 """The commands for dev boards: pin assignments, building and loading bitstreams, checking wires."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ,
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.cli.progress_line import busy_line
-from hypermon.host.errors import HypermonError, system_reason, to_install
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
 from hypermon.host.flash.flashing import loading
 from hypermon.host.text.console import make_console
@@ -165,10 +166,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
       hypermon flash ulx3s-85f
     """
     board = _fed(board, reference)
-    try:        # now, not after the minutes that a build takes
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HypermonError(f"{out}: the folder cannot be made: {system_reason(error)}") from None
+    _refuse_folder(out)
     try:
         from hypermon.boards.toolchain import bitstream as building
     except ImportError as error:
@@ -197,6 +195,17 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
     click.echo(f"{out / built.bitstream}: {clocks}; {skew}{built.seconds} s; sha256 {built.sha256[:16]}...")
     click.echo(f"To load it: {_command('flash', board, out, config, link)}")
+
+
+def _refuse_folder(out: Path) -> None:
+    """Raises HypermonError if the folder cannot be made: before a build, not after its minutes."""
+    there = out.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise HypermonError(f"{out}: the folder cannot be made: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise HypermonError(f"{out}: the folder cannot be made: nothing can be written in {there}")
 
 
 @click.command()

@@ -78,7 +78,7 @@ from tests.host.fake_board import FakeBoard, random_run
     (["serve", "-b", "NEW"], "NEW: there is no such directory"),
     (["watch", "-b", "NEW"], "NEW: there is no such directory"),
     (["watch", "-b", "sim:"], "this is none; for a file or another program: hypermon tail sim:"),
-    (["build", "ulx3s-85f", "-o", f"{__file__}/bits"], "bits: the folder cannot be made: Not a directory"),
+    (["build", "ulx3s-85f", "-o", f"{__file__}/bits"], "bits: the folder cannot be made: /"),
     (["export", "RUN", "--to", "csv", "NEW", "--nodes", ""], "expected numbers and ranges"),
     (["check", "RUN"], "nothing to check: the run has no dictionary"),
     (["check", "RUN", "--json"], "nothing to check: the run has no dictionary"),
