@@ -159,7 +159,7 @@ def test_says_what_is_wrong(life: Path, tmp_path: Path, options: list[str], mess
 
 
 def test_header_is_made_of_the_dictionary() -> None:
-    """Behind it: hypermon dict node/life.toml --c-header node/life_events.h"""
+    """The command that wrote it: hypermon dict node/life.toml --c-header node/life_events.h"""
     dictionary = load_dictionary(NODE / "life.toml")
     assert (NODE / "life_events.h").read_text() == c_header(dictionary, "life.toml", "life")
     assert len(dictionary.events) == 7
