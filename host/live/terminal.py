@@ -55,6 +55,8 @@ class WatchApp(App[None]):
         Binding("plus,equals_sign", "zoom(-1)", "Shorter", key_display="+"),
         Binding("minus", "zoom(1)", "Longer", key_display="-"),
         Binding("h", "hold", "Hold"), Binding("t", "theme_other", "Theme"), Binding("q", "quit", "Quit"),
+        # A terminal that programs draw on sends a key. Otherwise Textual names the key to press instead.
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, session: Session, options: Sequence[str] = ()):

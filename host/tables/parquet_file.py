@@ -1,5 +1,6 @@
 """A Parquet file that is written table by table, and is given up when its disk fails."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ __all__ = ["ParquetFile", "write_table"]
 
 
 class ParquetFile(pq.ParquetWriter):  # type: ignore[misc]
-    """pyarrow's writer. After an error at the end it does not try again, in its destructor, to write."""
+    """pyarrow's writer. A file that nobody closes, or whose end cannot be written, is given up: its destructor neither
+    writes nor complains."""
 
     def close(self) -> None:
         """Writes the footer, and closes the file. Raises OSError."""
@@ -18,6 +20,13 @@ class ParquetFile(pq.ParquetWriter):  # type: ignore[misc]
             super().close()
         finally:
             self.is_open = False
+
+    def __del__(self) -> None:
+        self.is_open = False
+        # Not there if the file could not be opened. Arrow would say a second time why it cannot be closed.
+        if getattr(self, "file_handle", None) is not None:
+            with contextlib.suppress(OSError):
+                self.file_handle.close()
 
 
 def write_table(table: pa.Table, path: Path, **options: Any) -> None:

@@ -3,7 +3,7 @@
 Each entry must be used: one that fits nothing fails the test.
 """
 
-__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "PROGRAMS", "SETUP"]
+__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "PROGRAMS", "SETUP", "TERMINAL"]
 
 _BOARD = "it needs a board"
 _INSTALLS = "it changes the environment of the tests; .ci/dist-check installs"
@@ -67,13 +67,15 @@ NOT_RUN_PYTHON: tuple[tuple[str, str, str], ...] = (
 #: Statements that run until Ctrl-C, which they get after some seconds. They must end well then.
 CTRL_C: tuple[tuple[str, str], ...] = (
     ("", r"(\S*/)?hypermon (serve|view) "),
-    ("", r"(\S*/)?hypermon watch "),
     ("docs/recording.md", r"hypermon record -b BOARD -o RUN +#"),
     ("", r"(\S*/)?hypermon tail usb:"),
     ("docs/dev-board.md", r"hypermon record -b uart:"),
     ("docs/links.md", r"\S*hypermon record -b uart:/dev/ttyUSB1"),
     ("docs/live.md", r"hypermon record -b usb:"),
 )
+
+#: Statements that draw on a terminal, and get Ctrl-C from it.
+TERMINAL: tuple[tuple[str, str], ...] = (("", r"(\S*/)?hypermon watch "),)
 
 _WIRE = "'uart:./ttyUSB0?timeout=20'"
 #: Page (or any), what is written there, what is run. ``ttyUSB0`` is the serial port of a simulated board.

@@ -14,9 +14,10 @@ import pytest
 
 from tests.host.external.readers import needs
 from tests.pages.reading import PAGES, ROOT, blocks, statements
-from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, PROGRAMS, SETUP
+from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, PROGRAMS, SETUP, TERMINAL
 from tests.patience import patience, until
 
+HERE = Path(__file__).parent
 #: Seconds until a program that serves gets Ctrl-C; and all that a page may take.
 _SERVES, _MOST = 6, 900
 #: Without what the `make` that runs the tests hands down, ARGS among it.
@@ -52,13 +53,13 @@ def shell(code, place):
 
 def as_run(page, statement):
     """What is run for a statement: names of a user's are replaced, and what serves gets Ctrl-C."""
-    serves = bool(said_of(CTRL_C, page, statement))
+    serves, draws = (bool(said_of(table, page, statement)) for table in (CTRL_C, TERMINAL))
     for where, written, instead in INSTEAD:
         if where in ("", page):
             statement = re.sub(written, instead, statement)
     if serves:
         return f"timeout --foreground --preserve-status -s INT {_SERVES} {statement}"
-    return statement
+    return f"python {HERE}/terminal.py {_SERVES} {statement}" if draws else statement
 
 
 def script(page):
@@ -127,6 +128,7 @@ def test_page(page, demo, tmp_path):
 def test_reasons_fit_something():
     """No entry of the tables is left over, and Python that is not run compiles."""
     stale = {("not run", *entry) for entry in NOT_RUN} | {("Ctrl-C", *entry) for entry in CTRL_C} | {
+        ("terminal", *entry) for entry in TERMINAL} | {
         ("instead", *entry) for entry in INSTEAD} | {("Python", *entry) for entry in NOT_RUN_PYTHON}
     for page in PAGES:
         for block in blocks(page):
@@ -136,6 +138,7 @@ def test_reasons_fit_something():
             for each in statements(block.code) if block.kind == "sh" else ():
                 stale -= {("not run", *entry) for entry in said_of(NOT_RUN, page, each)}
                 stale -= {("Ctrl-C", *entry) for entry in said_of(CTRL_C, page, each)}
+                stale -= {("terminal", *entry) for entry in said_of(TERMINAL, page, each)}
                 stale -= {("instead", *entry) for entry in INSTEAD
                           if entry[0] in ("", page) and re.search(entry[1], each)}
     assert not stale

@@ -107,6 +107,17 @@ def test_signals_end_it_as_its_key_does(watching, number):
         signal.signal(number, before)
 
 
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_keys_that_end_it(watching, key):
+    """On a terminal that a program draws on, Ctrl-C is a key, and no signal."""
+    async def work(app, pilot, run, made):
+        await pilot.press(key)
+        await pilot.pause()
+        assert not app.is_running
+
+    watching(work)
+
+
 def test_nothing_has_come_yet(tmp_path):
     from hypermon.host.live.terminal import WatchApp
 
