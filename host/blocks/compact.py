@@ -410,7 +410,7 @@ def _others(payloads: Payloads, nodes: int, wanted: ItemModes) -> list[int]:
     bits = payloads.data[payloads.starts[headed, np.newaxis] + _MODE_BYTES].view("<u4")
     every = (1 << nodes) - 1
     words, events = bits[:, 0] & every, bits[:, 1] & every
-    other: list[int] = headed[(words & ~events != wanted.words) | (events != wanted.events)].tolist()
+    other: list[int] = headed[(words != wanted.words) | (events != wanted.events)].tolist()
     return other
 
 
