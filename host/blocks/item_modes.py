@@ -46,6 +46,10 @@ class ItemModes:
         every = (1 << nodes) - 1
         return ItemModes(self.words & every, self.events & every)
 
+    def in_stream(self, nodes: int) -> "ItemModes":
+        """The modes as the stream has them: byte mode is event mode, and no other bits."""
+        return ItemModes(self.words & ~self.events, self.events).on(nodes)
+
     def said(self, node: int) -> ItemMode:
         """The mode of a node, as it was set."""
         return ItemMode.BYTE if self.words & self.events & 1 << node else self[node]
