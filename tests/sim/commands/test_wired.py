@@ -99,7 +99,7 @@ def test_what_is_lost_has_a_place(tools, tmp_path):
         nodes.send(1)
         nodes.send(2, 5)
     run = tmp_path / "run"
-    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD, "--drain-rate", "100000",
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD, "--stall", "0,60",
                  "--store-kib", "1"]) == 0
     recorded = Run(run)
     figures = recorded.stats()
