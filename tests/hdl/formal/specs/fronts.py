@@ -80,7 +80,8 @@ class FramingSpec(Spec):
         if self.itm:
             m.d.comb += [
                 Assert(~(state("HEADER") | state("MORE")) | none, "nothing is open"),
-                Assert(~state("PAYLOAD") | (~single & (left == inside["left"] + 1) & ~failed & dut.events), "bytes to come"),
+                Assert(~state("PAYLOAD") | (~single & (left == inside["left"] + 1) & ~failed & dut.events),
+                       "bytes to come"),
             ]
         else:
             m.d.comb += [
