@@ -220,7 +220,7 @@ class Registers(wiring.Component):
         """Registers of front ends."""
         kinds = Const(sum(front << 4 * node for node, front in enumerate(self.geometry.fronts)), 128)
         front = self.intake.front
-        values = [front.span, front.uart, front.swo, *(kinds.word_select(k, 32) for k in range(4))]
+        values = [front.span, front.uart, front.swo, front.lowest, *(kinds.word_select(k, 32) for k in range(4))]
         return dict(zip(FRONT_REGISTERS, values, strict=True))
 
     def _identity(self) -> dict[str, ValueLike]:

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import xor
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,6 +33,7 @@ def byte_items_signature() -> wiring.Signature:
 
     byte, valid, fault, pause : from the front end, see :class:`~.two_wire.TwoWire`.
     events : the node is in event mode.
+    single : with ``events``: each byte is an item, an event of this one byte.
     expired : the framer has aborted the node's item.
     load, nibbles, count : see :class:`~.nibble_sender.NibbleSender`.
     abort : the framer is to abort the node's item, if one is open; high for one clock.
@@ -42,7 +43,8 @@ def byte_items_signature() -> wiring.Signature:
     busy : clocks are being counted.
     """
     return wiring.Signature({
-        "byte": In(8), "valid": In(1), "fault": In(1), "pause": In(1), "events": In(1), "expired": In(1),
+        "byte": In(8), "valid": In(1), "fault": In(1), "pause": In(1), "events": In(1), "single": In(1),
+        "expired": In(1),
         "load": Out(1), "nibbles": Out(PORT_BITS * NIBBLES_MAX), "count": Out(range(NIBBLES_MAX + 1)),
         "abort": Out(1), "rejected": Out(1), "begun": Out(1), "busy": Out(1),
     })
@@ -66,9 +68,11 @@ class AfterError:
 
     def __init__(self, m: Module, stage: wiring.Component, settle: Signal, clocks: int):
         self.stage, self.settle, self.clocks = stage, settle, clocks
-        self.wrong, self.changed, was = (Signal(name=name) for name in ("wrong", "changed", "was"))
-        m.d.comb += self.changed.eq(was != stage.events)
-        m.d.sync += [stage.rejected.eq(0), stage.abort.eq(0), was.eq(stage.events)]
+        self.wrong, self.changed = (Signal(name=name) for name in ("wrong", "changed"))
+        mode = Cat(stage.events, stage.single)
+        was = Signal.like(mode, name="was")
+        m.d.comb += self.changed.eq(was != mode)
+        m.d.sync += [stage.rejected.eq(0), stage.abort.eq(0), was.eq(mode)]
 
     def leave(self, m: Module) -> None:
         """The end of a state: an error leads to ABORT."""
@@ -87,8 +91,9 @@ class AfterError:
 
 
 class ByteItems(wiring.Component):
-    """Each byte is two nibbles, the lower one first, unless the node is in event mode. An event of n bytes, 1 to 15, is
-    sent as n + 2:
+    """Each byte is two nibbles, the lower one first, unless the node is in event mode. With ``single``, each byte is
+    then an event of its own: the framer gets the nibble 1, and then the two of the byte. Otherwise an event of n bytes,
+    1 to 15, is sent as n + 2:
 
     =======  ==========================================================================
     byte     contents
@@ -119,8 +124,10 @@ class ByteItems(wiring.Component):
         keeps = Signal()                        # ... if one has
         crc = Signal(8)
         settle = Signal(range(ABORT_CLOCKS))
-        begins = Signal()
-        m.d.comb += begins.eq(high == ~low)
+        begins, single, framed = Signal(), Signal(), Signal()
+        one = Const(1, PORT_BITS)
+        m.d.comb += [begins.eq(high == ~low), single.eq(self.events & self.single),
+                     framed.eq(self.events & ~self.single)]
         error = AfterError(m, self, settle, ABORT_CLOCKS)
         wrong = error.wrong
         with m.FSM(init="HUNT") as fsm:
@@ -132,11 +139,12 @@ class ByteItems(wiring.Component):
             with m.State("FIRST"):
                 m.d.sync += [left.eq(low), keeps.eq(0), crc.eq(crc_of(Const(FRONT_CRC_INIT, 8), self.byte))]
                 m.d.comb += [
-                    self.nibbles.eq(self.byte), self.count.eq(Mux(self.events, 1, 2)),
-                    self.load.eq(self.valid & (~self.events | (begins & (low != 0)))),
-                    wrong.eq(self.fault | self.expired | (self.valid & self.events & ~begins)),
+                    self.nibbles.eq(Mux(single, Cat(one, self.byte), self.byte)),
+                    self.count.eq(Mux(single, 3, Mux(self.events, 1, 2))),
+                    self.load.eq(self.valid & (~framed | (begins & (low != 0)))),
+                    wrong.eq(self.fault | self.expired | (self.valid & framed & ~begins)),
                 ]
-                with m.If(self.load & self.events):
+                with m.If(self.load & framed):
                     m.next = "NEXT"
                 error.leave(m)
             with m.State("NEXT"):

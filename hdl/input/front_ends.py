@@ -1,11 +1,11 @@
 """Front ends: nodes that have fewer wires than a port, each received as it is wired, as levels of five-wire ports."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from ..layout import FRONT_PERIOD_BITS, FRONT_SPAN_BITS, PORT_BITS, Front, Geometry
+from ..layout import FRONT_PERIOD_BITS, FRONT_SPAN_BITS, FRONT_WIRES, PORT_BITS, Front, Geometry
 from .byte_items import ByteItems
 from .itm_items import ItmItems
 from .nibble_sender import NibbleSender
@@ -20,11 +20,13 @@ def front_settings(geometry: Geometry) -> wiring.Signature:
 
     span : of the nodes with two wires and of those with a chip select, see :class:`~.two_wire.TwoWire`.
     uart, swo : period of a bit, see :class:`~.one_wire.OneWire`.
+    lowest : nodes of two or three wires that send the lowest bit of a byte first, one bit each.
     """
     return wiring.Signature({
         "span": Out(FRONT_SPAN_BITS, init=128),
         "uart": Out(FRONT_PERIOD_BITS, init=(geometry.clock_hz << 8) // 1_000_000),
         "swo": Out(FRONT_PERIOD_BITS, init=(geometry.clock_hz << 8) // 2_000_000),
+        "lowest": Out(geometry.nodes),
     })
 
 
@@ -34,13 +36,13 @@ def front_signature(geometry: Geometry) -> wiring.Signature:
 
     settings : see :func:`front_settings`.
     falling : data are sampled at falling edges of the node's clock.
-    events, expired, abort, rejected, begun : see :func:`~.byte_items.byte_items_signature`.
+    events, single, expired, abort, rejected, begun : see :func:`~.byte_items.byte_items_signature`.
     busy : clocks are being counted, at any node.
     """
     nodes = geometry.nodes
     return wiring.Signature({
-        "settings": In(front_settings(geometry)), "falling": In(nodes), "events": In(nodes), "expired": In(nodes),
-        "abort": Out(nodes), "rejected": Out(nodes), "begun": Out(nodes), "busy": Out(1),
+        "settings": In(front_settings(geometry)), "falling": In(nodes), "events": In(nodes), "single": In(nodes),
+        "expired": In(nodes), "abort": Out(nodes), "rejected": Out(nodes), "begun": Out(nodes), "busy": Out(1),
     } if geometry.fronts else {})
 
 
@@ -118,8 +120,13 @@ class FrontEnds(wiring.Component):
         m.submodules[f"line{node}"], m.submodules[f"items{node}"] = line, items
         m.submodules[f"sender{node}"] = sender
         m.d.comb += [
-            *(getattr(items, name).eq(getattr(line, name)) for name in ("byte", "valid", "fault", "pause")),
-            items.events.eq(account.events[node]), items.expired.eq(account.expired[node]),
+            items.byte.eq(Mux(settings.lowest[node], line.byte[::-1], line.byte) if FRONT_WIRES[front] > 1
+                          else line.byte),
+            # The nibbles of a byte may take longer than an SPI master needs for the next one, which then is lost.
+            items.valid.eq(line.valid & sender.ready), items.fault.eq(line.fault | (line.valid & ~sender.ready)),
+            items.pause.eq(line.pause),
+            items.events.eq(account.events[node]), items.single.eq(account.single[node]),
+            items.expired.eq(account.expired[node]),
             *(getattr(sender, name).eq(getattr(items, name)) for name in ("load", "nibbles", "count")),
             account.abort[node].eq(items.abort), account.rejected[node].eq(items.rejected),
             account.begun[node].eq(items.begun),

@@ -219,6 +219,7 @@ class Intake(wiring.Component):
         if geometry.fronts:
             m.d.comb += [
                 self.front.expired.eq(timeout.expired), self.front.events.eq(settings.events),
+                self.front.single.eq(settings.words & settings.events),
                 self.front.falling.eq(settings.falling & ~settings.rising),
                 *(getattr(self.front.settings, name).eq(getattr(settings.front, name))
                   for name in settings.front.signature.members),

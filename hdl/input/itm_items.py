@@ -1,9 +1,9 @@
 """ITM items: nibbles of events from the packets of a Cortex-M's Instrumentation Trace Macrocell."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from ..layout import EVENT_SIZE_BITS
+from ..layout import EVENT_SIZE_BITS, PORT_BITS
 from .byte_items import ABORT_CLOCKS, AfterError, byte_items_signature
 
 __all__ = ["ItmItems"]
@@ -37,7 +37,7 @@ class ItmItems(wiring.Component):
     The event has the time of the header's first edge. There is no check in a packet: a byte that was changed on the
     wire, but has its stop bit, is not noticed unless it becomes a reserved header. After an error, bytes are discarded
     until the line has paused or a synchronization packet has come. If the node is not in event mode, each byte is two
-    nibbles, the lower one first, whatever its meaning.
+    nibbles, the lower one first, whatever its meaning; with ``single``, an event of this one byte.
 
     Members: see :func:`~.byte_items.byte_items_signature`.
     """
@@ -49,6 +49,7 @@ class ItmItems(wiring.Component):
         m = Module()
         byte = self.byte
         size, source, number = byte[:2], byte[2], byte[3:]
+        one = Const(1, PORT_BITS)
         left = Signal(range(_MORE_MAX))         # bytes of the packet after the next one
         zeros = Signal(range(_ZEROS + 1))
         settle = Signal(range(ABORT_CLOCKS))
@@ -73,8 +74,9 @@ class ItmItems(wiring.Component):
                     m.next = "HEADER"
             with m.State("HEADER"):
                 m.d.comb += wrong.eq(self.fault | self.expired)
-                with m.If(self.valid & ~self.events):
-                    m.d.comb += [self.load.eq(1), self.nibbles.eq(byte), self.count.eq(2)]
+                with m.If(self.valid & (~self.events | self.single)):
+                    m.d.comb += [self.load.eq(1), self.nibbles.eq(Mux(self.events, Cat(one, byte), byte)),
+                                 self.count.eq(Mux(self.events, 3, 2))]
                 with m.Elif(self.valid & (zeros != 0)):
                     self._count(m, zeros)
                     m.d.comb += wrong.eq((byte != 0) & ~synchronized)

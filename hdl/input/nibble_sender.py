@@ -18,8 +18,8 @@ class NibbleSender(wiring.Component):
 
     Members
     -------
-    load : the nibbles, the first one lowest, and their number, 1 to 3, are valid. Not within eight clocks per nibble
-        of the last one.
+    load : the nibbles, the first one lowest, and their number, 1 to 3, are valid. Only with ``ready``.
+    ready : eight clocks per nibble have passed since ``load``.
     nibbles, count : see there.
     strobe, data : levels of the port, from flip-flops.
     busy : nibbles are being written.
@@ -28,7 +28,7 @@ class NibbleSender(wiring.Component):
     def __init__(self):
         super().__init__({
             "load": In(1), "nibbles": In(PORT_BITS * NIBBLES_MAX), "count": In(range(NIBBLES_MAX + 1)),
-            "strobe": Out(1), "data": Out(PORT_BITS), "busy": Out(1),
+            "ready": Out(1), "strobe": Out(1), "data": Out(PORT_BITS), "busy": Out(1),
         })
 
     def elaborate(self, platform):
@@ -36,6 +36,7 @@ class NibbleSender(wiring.Component):
         since = Signal(range(FRONT_NIBBLE_CLOCKS))
         left = Signal.like(self.count)      # nibbles after this one
         rest = Signal(PORT_BITS * (NIBBLES_MAX - 1))
+        m.d.comb += self.ready.eq(~self.busy | ((left == 0) & (since == FRONT_NIBBLE_CLOCKS - 1)))
         with m.If(self.busy):
             m.d.sync += [since.eq(since + 1), self.strobe.eq(self.strobe ^ (since == FRONT_NIBBLE_CLOCKS // 2 - 1))]
             with m.If(since == FRONT_NIBBLE_CLOCKS - 1):

@@ -1,6 +1,7 @@
 """Front ends: how a node is wired to the board, and how it writes its items over fewer wires than a port has."""
 
 import enum
+from fractions import Fraction
 
 __all__ = [
     "FRONT_CRC", "FRONT_CRC_INIT", "FRONT_FRACTION_BITS", "FRONT_NIBBLE_CLOCKS", "FRONT_PERIOD_BITS",
@@ -26,7 +27,7 @@ class Front(enum.IntEnum):
 #: Number of wires from a node.
 FRONT_WIRES = {Front.PORT: 5, Front.TWO_WIRE: 2, Front.SELECTED: 3, Front.UART: 1, Front.SWO: 1}
 #: Bits of FRONT_SPAN, in clocks; of UART_PERIOD and SWO_PERIOD, of which these are a fraction of a clock.
-FRONT_SPAN_BITS, FRONT_PERIOD_BITS, FRONT_FRACTION_BITS = 16, 20, 8
+FRONT_SPAN_BITS, FRONT_PERIOD_BITS, FRONT_FRACTION_BITS = 20, 24, 8
 #: The least and the largest span, in periods of the node's clock, with bytes that follow each other directly; and some
 #: clocks more or less.
 FRONT_SPAN_BYTES = 7, 15
@@ -46,7 +47,7 @@ def front_period(clock_hz: int, baud: int) -> int:
     return period
 
 
-def front_span(clock_hz: int, spi_hz: int) -> int:
+def front_span(clock_hz: int, spi_hz: int | Fraction) -> int:
     """Value of FRONT_SPAN for nodes whose clock has this frequency: ten of its periods, 30 % more than the least span,
     two thirds of the largest one. Raises ValueError for a rate that the board cannot receive."""
     span = round(10 * clock_hz / spi_hz) if spi_hz > 0 else 0

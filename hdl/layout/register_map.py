@@ -201,14 +201,16 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "bits 2..0 number of groups of eight nodes, from node 0 on, that are connected to regeneration boards; "
              "bits 11..8: "
              "frames of group 0 to 3 arrive. 0 on a board without links"),
-    Register(0x1c0, "FRONT_SPAN", "RW", 16,
+    Register(0x1c0, "FRONT_SPAN", "RW", 20,
              "number of clocks from the first edge of a byte, at a node of two or three wires, to its delivery; a byte "
              "that takes longer is rejected. 7 to 15 periods of the node's clock; 128 after power-up. This register "
-             "and the next ones are only on a board with front ends; change it and the next two only while the nodes "
+             "and the next ones are only on a board with front ends; change it and the next three only while the nodes "
              "are silent"),
-    Register(0x1c4, "UART_PERIOD", "RW", 20,
+    Register(0x1c4, "UART_PERIOD", "RW", 24,
              "length of a bit at a node with a UART, in 1/256 clocks, at least 8 clocks; 1 Mbaud after power-up"),
-    Register(0x1c8, "SWO_PERIOD", "RW", 20, "the same at a node with SWO; 2 Mbaud after power-up"),
+    Register(0x1c8, "SWO_PERIOD", "RW", 24, "the same at a node with SWO; 2 Mbaud after power-up"),
+    Register(0x1cc, "FRONT_LOWEST", "RW", 32,
+             "nodes of two or three wires that send the lowest bit of a byte first; 0 after power-up"),
     Register(0x1d0, "FRONTS_0", "R", 32,
              "how nodes 0 to 7 are wired, four bits each, the first lowest: 0 strobe and data, 1 two wires (clock, "
              "data), 2 clock, data and chip select, 3 UART, 4 SWO; 0 on a board without front ends"),
@@ -217,7 +219,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x1dc, "FRONTS_3", "R", 32, "the same for nodes 24 to 31"),
 )}
 #: Registers of boards with front ends.
-FRONT_REGISTERS = ("FRONT_SPAN", "UART_PERIOD", "SWO_PERIOD", "FRONTS_0", "FRONTS_1", "FRONTS_2", "FRONTS_3")
+FRONT_REGISTERS = ("FRONT_SPAN", "UART_PERIOD", "SWO_PERIOD", "FRONT_LOWEST", "FRONTS_0", "FRONTS_1", "FRONTS_2",
+                   "FRONTS_3")
 #: GEOMETRY: the first bit of the options that are absent, see :class:`~.geometry.Option`.
 ABSENT_SHIFT = 18
 #: FRAME_POS fields.

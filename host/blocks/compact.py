@@ -255,7 +255,7 @@ class _Reader:
         head = COMPACT_HEAD.unpack(self.payload[:COMPACT_HEAD.bytes])
         if head["zero"]:
             raise _IllegalError(_HEAD_GROUPS // 2, "a head that makes no sense")
-        self.modes = ItemModes(head["words"], head["events"]).on(self.nodes)
+        self.modes = ItemModes(head["words"], head["events"]).in_stream(self.nodes)
         self.at = _HEAD_GROUPS
 
     def _code(self) -> int | None:
@@ -345,7 +345,7 @@ def head_modes(payload: bytes | memoryview, nodes: int) -> ItemModes | None:
     if len(payload) < COMPACT_HEAD.bytes:
         return None
     head = COMPACT_HEAD.unpack(bytes(payload[:COMPACT_HEAD.bytes]))
-    return ItemModes(head["words"], head["events"]).on(nodes)
+    return ItemModes(head["words"], head["events"]).in_stream(nodes)
 
 
 # --------------------------------------------------------------------------------------------- in bulk
@@ -387,7 +387,7 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
 
 def decode_items_joined(payloads: Payloads, nodes: int, modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
     """:func:`decode_items` of payloads that are one after the other."""
-    wanted = modes.on(nodes)
+    wanted = modes.in_stream(nodes)
     others = _others(payloads, nodes, wanted)
     if not others:
         return _decode_alike(payloads, nodes, wanted, port_bits)

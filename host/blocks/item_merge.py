@@ -22,7 +22,7 @@ def behind(rows: ItemRows, newest: int) -> tuple[_Int, int]:
 
     Parameters
     ----------
-    newest : 32 times the window, plus the node, of the newest item before these rows; -1 if there is none.
+    newest : 32 times the window, plus the node, of the newest item before these rows; less than any if there is none.
     """
     if _BEHIND is None:
         key = rows.windows * 32 + rows.node

@@ -18,11 +18,14 @@ class ItemMode(enum.IntEnum):
     NIBBLE = 0
     WORD = 1
     EVENT = 2
+    #: A byte that a front end receives: in the stream, an event of one byte, which is its id.
+    BYTE = 3
 
 
 @dataclass(frozen=True)
 class ItemModes:
-    """The modes of a board's nodes: bit i of ``words`` or of ``events`` is set if node i is in that mode."""
+    """The modes of a board's nodes, as registers WORD_NODES and EVENT_NODES have them: bit i of ``words`` or of
+    ``events`` is set if node i is in that mode, and both are if it is in byte mode."""
 
     words: int = 0
     events: int = 0
@@ -30,7 +33,7 @@ class ItemModes:
     @classmethod
     def of(cls, modes: Sequence[ItemMode]) -> "ItemModes":
         """From a list with the mode of every node."""
-        return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode is wanted)
+        return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode in (wanted, ItemMode.BYTE))
                      for wanted in (ItemMode.WORD, ItemMode.EVENT)))
 
     @property
@@ -39,12 +42,20 @@ class ItemModes:
         return self.words | self.events
 
     def on(self, nodes: int) -> "ItemModes":
-        """The modes as a board with the given number of nodes uses them: no other bits, and no bit in both."""
+        """The modes without bits of nodes that a board with the given number of nodes does not have."""
         every = (1 << nodes) - 1
-        return ItemModes(self.words & ~self.events & every, self.events & every)
+        return ItemModes(self.words & every, self.events & every)
+
+    def in_stream(self, nodes: int) -> "ItemModes":
+        """The modes as the stream has them: byte mode is event mode, and no other bits."""
+        return ItemModes(self.words & ~self.events, self.events).on(nodes)
+
+    def said(self, node: int) -> ItemMode:
+        """The mode of a node, as it was set."""
+        return ItemMode.BYTE if self.words & self.events & 1 << node else self[node]
 
     def __getitem__(self, node: int) -> ItemMode:
-        """The mode of a node."""
+        """The mode of a node as the stream and the tables have it: of one in byte mode, EVENT."""
         if self.events >> node & 1:
             return ItemMode.EVENT
         return ItemMode.WORD if self.words >> node & 1 else ItemMode.NIBBLE

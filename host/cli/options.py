@@ -28,7 +28,8 @@ SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POI
                        help="Sample the data before or after the edge (default: before; after with both edges).")
 MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
                      help="What an item is: a nibble (default), a word (8 nibbles) or an event (its length, then "
-                          "bytes). NODE= sets one node. Words and events need --config extended.")
+                          "bytes). Of a node with fewer wires than a port also a byte (default) or, of SWO, a packet: "
+                          "itm (default). NODE= sets one node. All but nibbles need --config extended.")
 MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                      help="Keep only items whose bit is set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (nibbles 0 "
                           "and 15; needs --config extended). Or only events with the given ids: "
@@ -44,6 +45,9 @@ _RATES = click.option("--front-rate", "rates", multiple=True, metavar="LINE=RATE
                       help="Rate of nodes that have fewer wires than a port: spi=HZ (two or three wires), uart=BAUD, "
                            "swo=BAUD. Repeatable. Default: spi, a thirteenth of the board's clock; uart, 1000000; swo, "
                            "2000000. Needs --config extended.")
+_ORDERS = click.option("--bit-order", "orders", multiple=True, metavar="[NODE=]msb|lsb",
+                       help="Which bit of a byte comes first, of nodes with two or three wires: the highest (msb, "
+                            "default) or the lowest. NODE= sets one node.")
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
                            "[node=N,]event=ID. Append /MASK to a number to compare only some of its bits. V is the "
@@ -63,7 +67,7 @@ def settings_options(function: Function) -> Function:
                      help="How data leave the board: over the link's stream, or through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
                      metavar="F", help="Longest time in ms that an item waits for others to fill its block."),
-        EDGES, SAMPLES, _GLITCH, _RATE_LIMIT, MODES, _RATES, MASKS, _START, _STOP, _PRETRIGGER,
+        EDGES, SAMPLES, _GLITCH, _RATE_LIMIT, MODES, _RATES, _ORDERS, MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="Abort a word or event that waits longer than T for its next nibble."),

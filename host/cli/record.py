@@ -28,6 +28,7 @@ from hypermon.host.cli.runs import warn_of_ports
 from hypermon.host.cli.settings import (
     edge_masks,
     guard_settings,
+    lowest_of,
     mask_settings,
     modes_of,
     rate_settings,
@@ -98,8 +99,8 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
                    wires: str, echo: Path | None, trigger_in: str | None, as_json: bool, printing: bool,
                    dictionary: Path | None, config: str, window: str | None, drain: str, flush_ms: float,
                    edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...], rates: tuple[str, ...],
-                   glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
-                   pretrigger: int, item_timeout_ms: float) -> None:
+                   orders: tuple[str, ...], glitch: int, rate_limit: str | None, masks: tuple[str, ...],
+                   start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float) -> None:
     """Record a board, or several as one, until Ctrl-C.
 
     Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
@@ -127,7 +128,8 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
     with open_device(boards[0], virtual_geometry(sink)) as device:
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, flush_ms, sink=sink,
-                            modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
+                            modes=modes_of(modes, device.identity.nodes, sink, device.geometry.fronts),
+                            item_timeout_ms=item_timeout_ms, lowest=lowest_of(orders, device.identity.nodes),
                             follow=follow, pin=trigger_in or "", **kept)
         record_with_progress(device, run, settings, drain, limits=Limits(seconds, events, until_trigger),
                              total_s=seconds, as_json=as_json, printing=printing, dictionary=dictionary, keep=keep,
@@ -167,7 +169,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     with open_device(board, virtual_geometry(sink)) as device, Interrupt().noted() as interrupt:
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, sink=sink,
-                            modes=modes_of(modes, device.identity.nodes, sink), **kept)
+                            modes=modes_of(modes, device.identity.nodes, sink, device.geometry.fronts), **kept)
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 

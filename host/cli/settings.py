@@ -9,7 +9,7 @@ from hypermon.host.device.trigger import NOTHING, parse_match, refuse_pretrigger
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import whole
 
-__all__ = ["edge_masks", "fronts_of", "guard_settings", "mask_settings", "modes_of", "rate_settings",
+__all__ = ["edge_masks", "fronts_of", "guard_settings", "lowest_of", "mask_settings", "modes_of", "rate_settings",
            "trigger_settings"]
 
 #: Values of ``--front-rate``, and the settings that they are.
@@ -135,11 +135,38 @@ def rate_settings(texts: Sequence[str], sink: Sink) -> dict[str, int]:
     return rates
 
 
-def modes_of(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
-    """What the items of the nodes are; the classic board has nibbles only."""
-    names = [mode.name.lower() for mode in ItemMode]
+def modes_of(modes: Sequence[str], nodes: int, sink: Sink, fronts: Sequence[Front] = ()) -> ItemModes:
+    """What the items of the nodes are; the classic board has nibbles only.
+
+    Parameters
+    ----------
+    fronts : how the nodes are wired, from node 0 on; the others have a port.
+    """
+    names = [*(mode.name.lower() for mode in ItemMode), "itm"]
     own = _by_node("--mode", modes, names, nodes)
     longer = next((mode for mode in own if mode not in (None, "nibble")), None)
-    if longer is not None and sink is Sink.CLASSIC:
-        raise HypermonError(f"--mode {longer}: the classic configuration has nibbles only; add --config extended")
-    return ItemModes.of([ItemMode[(mode or "nibble").upper()] for mode in own])
+    if sink is Sink.CLASSIC:
+        if longer is not None:
+            raise HypermonError(f"--mode {longer}: the classic configuration has nibbles only; add --config extended")
+        return ItemModes()
+    chosen = []
+    for node, mode in enumerate(own):
+        front = fronts[node] if node < len(fronts) else Front.PORT
+        if front is Front.PORT:
+            usual, others = "nibble", {"byte", "itm"}
+        else:
+            usual, others = ("itm", {"nibble"}) if front is Front.SWO else ("byte", {"nibble", "itm"})
+        if mode in others:
+            wires = "a port" if front is Front.PORT else "SWO" if front is Front.SWO else (
+                "a UART" if front is Front.UART else "a serial clock")
+            kinds = ", ".join(name for name in names if name not in others)
+            raise HypermonError(f"--mode {node}={mode}: node {node} has {wires}; its modes are {kinds}")
+        name = mode or usual
+        chosen.append(ItemMode.EVENT if name == "itm" else ItemMode[name.upper()])
+    return ItemModes.of(chosen)
+
+
+def lowest_of(orders: Sequence[str], nodes: int) -> int:
+    """The nodes of ``--bit-order`` that send the lowest bit of a byte first, one bit each."""
+    return sum(1 << node for node, order in enumerate(_by_node("--bit-order", orders, ("msb", "lsb"), nodes))
+               if order == "lsb")

@@ -1,6 +1,5 @@
 """What is known of a RUN, and what is not: a trace of its tables, its losses and its accounting."""
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -62,7 +61,7 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         clock = -(-10**12 // scale.clock_hz)
         late = done["lag_max"] * (scale.window_ps + 1) if done["late_nibbles"] else 0
         slack = (scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock) + late
-        yield Trace(db, extents, vocabulary.source, slack, _apart(run, done, clock),
+        yield Trace(db, extents, vocabulary.source, slack, _apart(done, clock),
                     {board: None if own["uncertainty_ns"] is None else 1000 * own["uncertainty_ns"]
                      for board, own in enumerate(done.get("boards", []))},
                     _masked(run), not done["surplus"]), dictionary
@@ -166,14 +165,9 @@ def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
     return list(range(run.info.nodes))
 
 
-def _apart(run: DecodedRun, done: dict[str, Any], clock_ps: int) -> int:
-    """By how much stamps of different nodes may be off: front ends and regeneration boards delay their nodes."""
-    clocks = _REGENERATED if "links_unsure" in done else 0
-    for part, _ in _parts(run, done):
-        late = part.info.configuration.get("front_late_clocks")
-        if isinstance(late, list):
-            clocks += max((math.ceil(one) for one in late if isinstance(one, int | float)), default=0)
-    return clocks * clock_ps
+def _apart(done: dict[str, Any], clock_ps: int) -> int:
+    """By how much stamps of different nodes may be off: regeneration boards delay their nodes."""
+    return _REGENERATED * clock_ps if "links_unsure" in done else 0
 
 
 def _masked(run: DecodedRun) -> frozenset[int]:

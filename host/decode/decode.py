@@ -197,7 +197,7 @@ def stream_tables(run: RunDirectory) -> Iterator[pa.Table]:
     InputError
         if items arrived too late to be in order. Tables have them in order.
     """
-    ledger, scanner = _ledger(run.info), BlockScanner(join=True)
+    ledger, scanner = Ledger.of(run.info), BlockScanner(join=True)
     with run.stream() as (begins, pieces):
         if begins is not None:
             ledger.resume(begins)
@@ -293,10 +293,11 @@ def _stray(run: RunDirectory, parts: Mapping[str, Part]) -> str | None:
 
 
 def _settings(info: RunInfo) -> dict[str, Any]:
-    """What tables are made of in every case; ``quarter_clock`` only if set, because older versions did not state it."""
+    """What tables are made of in every case; the last two only if set, because older versions did not state them."""
     values = asdict(info)
     return {"settings": {name: values[name] for name in _SETTINGS}
-            | ({"quarter_clock": True} if info.quarter_clock else {})}
+            | ({"quarter_clock": True} if info.quarter_clock else {})
+            | ({"late_clocks": info.late_clocks} if info.late_clocks else {})}
 
 
 def _made_of(run: RunDirectory) -> dict[str, Any]:
@@ -392,7 +393,7 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
     events, losses : called with all others, in order.
     """
     info = run.info
-    ledger = _ledger(info)
+    ledger = Ledger.of(info)
     scanner = BlockScanner(join=True)
     total, size = run.stream_size, 0
     with run.stream() as (begins, pieces):
@@ -416,11 +417,6 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
     result["changed"] = _changed(run)
     result["complete"] &= result["changed"] is None
     return result, ledger.late_rows()
-
-
-def _ledger(info: RunInfo) -> Ledger:
-    return Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                  info.item_timeout_clocks, info.port_bits)
 
 
 def _late_bound(ledger: Ledger) -> Iterator[Rows]:

@@ -11,7 +11,7 @@ Both become rows ``node, lost, from_ps, to_ps``: between those two times that no
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS, BlockType, Cause, CensusFlag, Counter
@@ -33,6 +33,7 @@ from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.census import REFUSED, BoardCensus, read_census, read_losses
 from hypermon.host.decode.marks import PinMarks, read_marks
 from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.tables.item_order import ItemOrder, ItemTable
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
@@ -60,6 +61,8 @@ class Ledger:
     by_host : the host reads the frames itself, so their position among the censuses means nothing.
     modes : of the nodes; blocks with other modes are not read.
     timeout_clocks : how long an item of several nibbles waits for its next nibble.
+    late : of each node, the stamps by which its items of several nibbles are stamped after their first edge, as front
+        ends do. Items, and what is missing of them, have the time of the edge.
 
     Members
     -------
@@ -85,7 +88,8 @@ class Ledger:
     """
 
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
-                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS):
+                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS,
+                 late: Iterable[int] = ()):
         self.nodes, self.scale, self.epoch = nodes, scale, epoch
         self._window_scale = replace(scale, phases=1)
         self.modes = modes.on(nodes)
@@ -115,6 +119,8 @@ class Ledger:
         self._by_host = by_host
         # With items of several nibbles: by how many windows an item can be late, and where items are sorted.
         self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
+        self._late = np.array([*late] or [0] * nodes, np.int64)
+        self._hold += -(-int(self._late.max()) // scale.stamp_window)
         self._order = ItemOrder(self.nodes, self._hold * scale.stamp_window)
         # Blocks are missing since the last count of events. Their contents came after window `_gap_after` and before
         # `_gap_before` (None: no event has arrived since).
@@ -131,6 +137,12 @@ class Ledger:
         self._settled: int | None = None
         # For every node: items that arrived, and items in records, beyond what the board counts.
         self._surplus = [[0, 0] for _ in range(nodes)]
+
+    @classmethod
+    def of(cls, info: RunInfo) -> Self:
+        """The accounting of a recording of one board."""
+        return cls(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                   info.item_timeout_clocks, info.port_bits, [info.phases * clocks for clocks in info.late_clocks])
 
     @property
     def linked(self) -> bool:
@@ -398,6 +410,8 @@ class Ledger:
 
     def _take_items(self, decoded: DecodedItems) -> Iterator[ItemTable]:
         for rows in decoded.parts:
+            if self._late.any():
+                rows = replace(rows, windows=rows.windows - self._late[rows.node])
             whole, aborted = rows.per_node(self.nodes)
             self.per_node += whole
             self.aborted += aborted
@@ -488,7 +502,9 @@ class Ledger:
 
     def _lose(self, node: int, lost: int, first: int, last: int) -> None:
         self.lost_per_node[node] += lost
-        self._rows.append((node, lost, *self.scale.span_ps(first, last)))
+        late = int(self._late[node])
+        self._rows.append((node, lost, *self.scale.span_ps(first - -(-late // self.scale.stamp_window),
+                                                           last - late // self.scale.stamp_window)))
 
     def causes(self) -> dict[str, int]:
         """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the link to

@@ -205,19 +205,24 @@ class Device:
         return {"sink": settings.sink.name.lower(), "window": settings.window.name, "window_clocks": window_clocks,
                 "half_clock": self._phases == 2,
                 **({"quarter_clock": True} if self._phases == 4 else {}), **in_force(settings, board, wanted),
-                **self._front_latencies()}
+                **self._front_latencies(modes.longer)}
 
-    def _front_latencies(self) -> dict[str, list[int]]:
-        """Of each node, the number of clocks by which its stamps are later than those of a node with a port; only of a
-        board with front ends."""
+    def _front_latencies(self, longer: int) -> dict[str, list[int]]:
+        """Of each node, the number of clocks from the first edge of an item to its stamp, beyond those of a node with a
+        port; only if there are front ends. Nibbles have no such constant.
+
+        Parameters
+        ----------
+        longer : nodes whose items have more than one nibble, one bit each.
+        """
         fronts = self.geometry.fronts
-        if not fronts:
+        if not self.geometry.fronted & longer:
             return {}
         registers = {Front.TWO_WIRE: "FRONT_SPAN", Front.SELECTED: "FRONT_SPAN", Front.UART: "UART_PERIOD",
                      Front.SWO: "SWO_PERIOD"}
         late = {front: front_latency(front, self.read(registers[front])) for front in {*fronts} - {Front.PORT}}
-        return {"front_late_clocks": [late.get(front, 0) for front in fronts] + [0] * (
-            self.geometry.nodes - len(fronts))}
+        return {"front_late_clocks": [late.get(front, 0) if longer >> node & 1 else 0 for node, front in enumerate(
+            fronts)] + [0] * (self.geometry.nodes - len(fronts))}
 
     def _set_before_reset(self, settings: Settings, items: Mapping[str, int], event_mask: Sequence[int]) -> None:
         """Sets what the board takes at its reset. Raises HypermonError if it has no ``sync_in`` but should follow."""

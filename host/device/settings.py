@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from hypermon.hdl.layout import (
@@ -96,6 +97,7 @@ class Settings:
     pin : ``start``, ``stop`` or ``both``: what rises of ``trigger_in`` do, on boards that have it only; empty: nothing.
     spi_hz, uart_baud, swo_baud : rates of nodes with two or three wires, a UART, or SWO, on boards with such front ends
         only. None: what the board has after power-up, for two wires an SPI clock of about a thirteenth of the board's.
+    lowest : nodes of two or three wires that send the lowest bit of a byte first, one bit each.
     start, stop, pretrigger : what begins and ends the part that is kept, in the extended configuration only, and how
         many nibbles before the start are kept.
     """
@@ -117,9 +119,10 @@ class Settings:
     follow: bool = False
     stepped: bool = False
     pin: str = ""
-    spi_hz: int | None = None
+    spi_hz: int | Fraction | None = None
     uart_baud: int | None = None
     swo_baud: int | None = None
+    lowest: int = 0
     start: Match = NOTHING
     stop: Match = NOTHING
     pretrigger: int = 0
@@ -155,12 +158,28 @@ def refuse_settings(settings: Settings, board: Identity, geometry: Geometry, uri
     if settings.events_out and Option.EVENT_MASK in geometry.absent:
         raise HypermonError(f"--mask events: {uri} is an extended board without the event mask")
     front_registers(settings, geometry, uri)
+    _refuse_fronts(settings, modes, geometry, uri)
     if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
         raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
     if settings.events_out and not modes.events:
         raise HypermonError("--mask events: no node is in event mode; add --mode event")
     if settings.nibbles_kept is not None and board.data_bits != PORT_BITS:
         raise HypermonError(f"{uri} has ports of {board.data_bits} bits; a mask of values needs ports of {PORT_BITS}")
+
+
+def _refuse_fronts(settings: Settings, modes: ItemModes, geometry: Geometry, uri: str) -> None:
+    """Raises HypermonError if front ends cannot receive like this."""
+    single = modes.words & modes.events
+    for node in range(geometry.nodes):
+        front = geometry.fronts[node] if node < len(geometry.fronts) else Front.PORT
+        if front is Front.PORT and single >> node & 1:
+            raise HypermonError(f"--mode {node}=byte: node {node} of {uri} has a port, whose items are nibbles, words "
+                                "or events")
+        if front not in (Front.TWO_WIRE, Front.SELECTED) and settings.lowest >> node & 1:
+            raise HypermonError(f"--bit-order {node}=lsb: node {node} of {uri} has no two or three wires")
+    if settings.window is not Window.CLOCK and modes.longer & geometry.fronted:
+        raise HypermonError(f"{uri} has nodes with front ends, and stamps their first edges with windows of one clock "
+                            "only: --window 1")
 
 
 def _refuse_match(option: str, match: Match, settings: Settings, board: Identity, uri: str) -> None:
@@ -211,7 +230,7 @@ def item_registers(settings: Settings, board: Identity) -> dict[str, int]:
 def front_registers(settings: Settings, geometry: Geometry, uri: str) -> dict[str, int]:
     """Rates of the front ends that were given. Raises HypermonError for one that the board does not have or cannot
     receive."""
-    registers = {}
+    registers = {"FRONT_LOWEST": settings.lowest} if geometry.fronts else {}
     for line, rate, fronts, name in (
             ("spi", settings.spi_hz, {Front.TWO_WIRE, Front.SELECTED}, "FRONT_SPAN"),
             ("uart", settings.uart_baud, {Front.UART}, "UART_PERIOD"),
@@ -223,7 +242,7 @@ def front_registers(settings: Settings, geometry: Geometry, uri: str) -> dict[st
             raise HypermonError(f"--front-rate {line}={rate}: {uri} has no node with {kinds}; hypermon info shows its "
                                 "front ends")
         try:
-            registers[name] = front_period(geometry.clock_hz, rate) if name != "FRONT_SPAN" else (
+            registers[name] = front_period(geometry.clock_hz, int(rate)) if name != "FRONT_SPAN" else (
                 front_span(geometry.clock_hz, rate))
         except ValueError as error:
             raise HypermonError(f"--front-rate {line}={rate}: {error}") from None
@@ -280,7 +299,7 @@ def in_force(settings: Settings, board: Identity, registers: Mapping[str, int]) 
         "events_out": sorted(settings.events_out), "follow": settings.follow,
         "glitch_clocks": settings.glitch,
         "rate_limit": list(settings.rate_limit) if settings.rate_limit is not None else None,
-        "mode": [modes[n].name.lower() for n in nodes],
+        "mode": [modes.said(n).name.lower() for n in nodes],
         "item_timeout_clocks": settings.timeout_clocks(board.clock_hz),
         **({"trigger_in": settings.pin} if settings.pin else {}),
         **({"own_clock": True} if keeps_clock(settings, board) else {}),

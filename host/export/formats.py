@@ -72,11 +72,11 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
     if form == "sr" and run.info.port_bits != PORT_BITS:
         raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session needs ports of "
                                          f"{PORT_BITS}")
-    modes = {run.info.item_modes[node] for node in range(run.info.nodes)}
-    if form in ("csv", "sr") and ItemMode.NIBBLE not in modes:
+    modes = {run.info.item_modes.said(node) for node in range(run.info.nodes)}
+    if not modes & {ItemMode.NIBBLE, *([ItemMode.BYTE] if form == "csv" else [])} and form in ("csv", "sr"):
         raise InputError(run.path, None, "no node of this run was in nibble mode: export its events with --to events; "
                                          "its words are in RUN/events/*.parquet")
-    if form == "events" and ItemMode.NIBBLE not in modes and ItemMode.EVENT not in modes:
+    if form == "events" and modes == {ItemMode.WORD}:
         raise InputError(run.path, None, "all nodes of this run were in word mode; its words are in "
                                          "RUN/events/*.parquet")
 
@@ -167,16 +167,28 @@ def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
 
 
 def _csv(run: Run, out: str, selection: Selection) -> None:
-    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, as they are stored.
+    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, as they are stored. The third column
+    has the byte of a node in byte mode.
 
     Nodes whose items are words or events are left out.
     """
     run.decode()
+    modes = run.info.item_modes
+    single = pa.array([node for node in range(run.info.nodes) if modes.said(node) is ItemMode.BYTE], pa.int16())
     with sink(out) as file:
         file.write(b"time_ps,node,nibble\n")
-        columns = ["time_ps", "node", "nibble"]
-        _rows(file, (batch.filter(pc.is_valid(batch["nibble"])).select(columns) if batch.num_columns > 3 else batch
-                     for batch in _nibbles(run, selection)))
+        _rows(file, (_single(batch, single) if batch.num_columns > 3 else batch for batch in _nibbles(run, selection)))
+
+
+def _single(batch: pa.RecordBatch, nodes: pa.Array) -> pa.RecordBatch:
+    """The nibbles of a batch, and the whole bytes of these nodes, whose items are events of one byte."""
+    columns = [batch[name] for name in ("nibble",) if name in batch.schema.names]
+    if len(nodes):
+        own = pc.and_(pc.is_in(batch["node"], nodes), pc.invert(batch["aborted"]))
+        columns.append(pc.if_else(own, batch["event"], pa.scalar(None, pa.uint8())))
+    values = pc.coalesce(*columns)
+    return pa.RecordBatch.from_arrays([batch["time_ps"], batch["node"], values],
+                                      names=["time_ps", "node", "nibble"]).filter(pc.is_valid(values))
 
 
 def _nibbles(run: Run, selection: Selection) -> Iterator[pa.RecordBatch]:

@@ -69,8 +69,7 @@ class Follow:
 
     def __init__(self, info: RunInfo, begins: dict[str, Any] | None = None, framing: bool = False):
         self._scale = info.scale
-        self._ledger = LiveLedger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                              info.item_timeout_clocks, info.port_bits)
+        self._ledger = LiveLedger.of(info)
         if begins is not None:
             self._ledger.resume(begins)
         self._scanner = BlockScanner()

@@ -134,8 +134,7 @@ class View:
         info, found = self.info, []
         for block in self._blocks:
             # The order between blocks does not matter here, so each has its own ledger.
-            ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                            info.item_timeout_clocks, info.port_bits)
+            ledger = Ledger.of(info)
             for rows in (*ledger.event_rows([block]), *ledger.finish()):
                 found.append(table_of(rows.events(info.scale)).slice(max(len(rows) - _NEWEST, 0)))
         if not found:

@@ -149,8 +149,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
         half_clock=scale.phases == 2, quarter_clock=scale.phases == 4,
         keep=keep, ring_seconds=ring_s)
     with RunWriter(path, info, aside, segment_bytes) as writer:
-        ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
-                        info.item_timeout_clocks, info.port_bits)
+        ledger = Ledger.of(info)
         session = _Session(device, open_drain(drain, device), writer, ledger, settings, progress)
         end = _End("", proper=False)
         try:

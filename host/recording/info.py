@@ -36,6 +36,8 @@ RECORDING_FORMAT = 1
 #: Seconds that may be missing from a killed recording of events or figures: its tables are written every ten seconds,
 #: its clock is read once a second.
 AT_RISK_S = 11
+#: Of ``configuration``: see :attr:`RunInfo.late_clocks`.
+_LATE = "front_late_clocks"
 
 
 def utc_now() -> str:
@@ -116,6 +118,13 @@ class RunInfo:
     def item_modes(self) -> ItemModes:
         return ItemModes.of([ItemMode[mode.upper()] for mode in self.modes])
 
+    @property
+    def late_clocks(self) -> list[int]:
+        """Of each node, the clocks from an item's first edge to its stamp, where a front end makes that a constant;
+        empty if there is none. Tables have the times of the edges."""
+        late: list[int] = self.configuration.get(_LATE, [])
+        return late
+
     @classmethod
     def load(cls, path: Path) -> "RunInfo":
         """Loads ``recording.json``. Raises InputError if this version cannot read the file."""
@@ -155,6 +164,10 @@ class RunInfo:
                 raise ValueError(f"board {own} follows board {wire['follows']}, which does not come before it")
         if self.modes and len(self.modes) != self.nodes:
             raise ValueError(f"{self.nodes} nodes have {len(self.modes)} modes")
+        if self.late_clocks and not self.boards and (
+                len(self.late_clocks) != self.nodes or FRAME_WINDOW[self.window] is not Window.CLOCK):
+            raise ValueError(f"{_LATE} has {len(self.late_clocks)} values for {self.nodes} nodes and a window of "
+                             f"{self.window}")
         if self.scale.window_clocks < 1:
             raise ValueError(f"clock_hz is {self.clock_hz}: a window of {self.window} ns is less than a clock")
 
@@ -176,12 +189,18 @@ def _board_name(where: str, value: Any) -> None:
         raise ValueError(f"{where} is {value!r:.60}, not board-N")
 
 
+def _configuration(where: str, value: Any) -> None:
+    mapping(anything())(where, value)
+    if _LATE in value:
+        listed(integer(0, 1 << 32))(f"{where}.{_LATE}", value[_LATE])
+
+
 #: The shape of ``recording.json``.
 _SHAPE = table({
     "board": text(1 << 16), "nodes": integer(1, 1 << 16), "clock_hz": integer(1, 10**9),
     "window": one_of(*FRAME_WINDOW), "latency": integer(0, 255), "epoch": integer(0, 0xffff)}, {
     "sink": text(), "drain": one_of("stream", "registers"), "identity": mapping(anything()),
-    "configuration": mapping(anything()), "modes": listed(one_of(*(mode.name.lower() for mode in ItemMode))),
+    "configuration": _configuration, "modes": listed(one_of(*(mode.name.lower() for mode in ItemMode))),
     "item_timeout_clocks": integer(0, 2**32 - 1),
     "port_bits": _port_bits, "half_clock": flag(), "quarter_clock": flag(),
     "keep": one_of("raw", "events", "stats"),

@@ -24,6 +24,8 @@ __all__ = ["ItemOrder", "ItemTable"]
 
 #: Minimum number of new rows before they are sorted in; or as many as are held back, so that no row is moved often.
 _BATCH = 1 << 16
+#: Before all windows, and all keys.
+_BEFORE = -1 << 62
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,9 @@ class ItemOrder:
         self._nodes, self._hold = nodes, hold
         self._chunks: deque[_Chunk] = deque()
         self._behind: list[ItemRows] = []       # the rows that were behind
-        self._newest_key = -1
+        # An item may begin before time 0: the constant of a front end is subtracted from its stamp.
+        self._newest = self._given = self._newest_key = _BEFORE
         self._held = self._count = 0
-        self._newest = self._given = 0
         self.late: list[ItemRows] = []
 
     def add(self, rows: ItemRows) -> int:

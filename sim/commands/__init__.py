@@ -1,4 +1,4 @@
 """The commands of ``hypermon`` that play something on the virtual board; entry points of ``hypermon.commands``.
 
-Flow: sim, emulate
+Flow: wired, sim, emulate
 """

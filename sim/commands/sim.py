@@ -1,16 +1,19 @@
 """The command ``hypermon sim``: plays a stimulus on the virtual board, and records its output."""
 
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from hypermon.hdl.layout import BEAT_BYTES, NODES_MAX, Geometry, Sink
 from hypermon.host.cli.options import settings_options, virtual_geometry, warn_of_the_bus, window_of
 from hypermon.host.cli.record import record_with_progress
 from hypermon.host.cli.settings import (
     fronts_of,
     guard_settings,
+    lowest_of,
     mask_settings,
     modes_of,
     rate_settings,
@@ -21,9 +24,13 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.numbers import finite
+from hypermon.sim.commands.wired import wired_settings
 from hypermon.sim.virtual.open import open_virtual
 
 __all__ = ["sim"]
+
+#: A ``--port`` of a node with fewer wires than a port.
+_FEWER = re.compile(r",\s*(?:uart|swo|serial)\s*(?:,|$)")
 
 
 @click.command()
@@ -46,7 +53,8 @@ __all__ = ["sim"]
               help="SDRAM that buffers blocks for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
               help="The channels of a file that are a node's port. Repeatable. "
-                   "With --port-bits 8, D0 to D7.")
+                   "With --port-bits 8, D0 to D7. A node with fewer wires: NODE=LINE,uart,BAUD, NODE=LINE,swo,BAUD or "
+                   "NODE=CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb].")
 @click.option("--delay", "delays", multiple=True, metavar="[NODE=]data|strobe,NS",
               help="The data, or the strobes, change NS nanoseconds later than in STIMULUS: for recorded signals in "
                    "which both change at the same time. NODE= sets one node. Repeatable.")
@@ -71,7 +79,8 @@ __all__ = ["sim"]
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        rates: tuple[str, ...], glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None,
+        rates: tuple[str, ...], orders: tuple[str, ...],
+        glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None,
         stop: str | None, pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None,
         stalls: tuple[str, ...], store_kib: int | None, memory_mib: int, ports: tuple[str, ...],
         delays: tuple[str, ...], start_at: str | None, half_clock: bool, quarter_clock: bool, port_bits: str,
@@ -84,8 +93,9 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
     --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
     """
-    sink = Sink[config.upper()]
-    item_modes = modes_of(modes, nodes, sink)
+    fewer = any(_FEWER.search(text) for text in ports)
+    unsaid = click.get_current_context().get_parameter_source("config") is ParameterSource.DEFAULT
+    sink = Sink.EXTENDED if fewer and unsaid else Sink[config.upper()]
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
             | guard_settings(glitch, rate_limit, sink) | rate_settings(rates, sink))
     refuse_drain(drain, sink)
@@ -108,6 +118,9 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     except ValueError:
         raise HypermonError("--front: only nodes with ports of 4 bits that are not connected over --links can have one"
                             ) from None
+    if not fewer:
+        modes_of(modes, nodes, sink, geometry.fronts)
+    lowest = lowest_of(orders, nodes)
     geometry = _with_buffers(geometry, store_kib, memory_mib)
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
@@ -117,9 +130,11 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
                         start_at=start_at, drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
     end_ps = None if link.played is None else link.played.end_ps
-    settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
-                        item_timeout_ms=item_timeout_ms, **kept)
     with Device(link) as device:
+        kept |= {"lowest": lowest, **wired_settings(link, kept)}
+        settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink,
+                            modes=modes_of(modes, nodes, sink, device.geometry.fronts),
+                            item_timeout_ms=item_timeout_ms, **kept)
         record_with_progress(device, run, settings, drain, aside=True,
                              total_s=None if end_ps is None else end_ps / 1e12)
 

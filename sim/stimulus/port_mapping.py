@@ -1,4 +1,4 @@
-"""How a node's port is read: active edge and sample point, and the channels of its five bits.
+"""How a node's port is read: active edge and sample point, and the channels of its wires.
 
 Only this module parses the texts of ``--port``, ``--edge``, ``--sample``, ``--delay`` and
 ``--start-at``.
@@ -6,17 +6,18 @@ Only this module parses the texts of ``--port``, ``--edge``, ``--sample``, ``--d
 
 import enum
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import TypeVar
 
+from hypermon.hdl.layout import Front
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 
-__all__ = ["Edge", "Mapping", "Part", "Sample", "option_text", "parse_delays", "parse_ports", "parse_setting",
-           "parse_start"]
+__all__ = ["Edge", "Mapping", "Part", "Sample", "Wiring", "option_text", "parse_delays", "parse_ports",
+           "parse_setting", "parse_start"]
 
 
 E = TypeVar("E", bound=enum.Enum)
@@ -45,11 +46,26 @@ class Part(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Wiring:
+    """A node that has fewer wires than a port.
+
+    ``text`` is the option as given, for messages; ``rate`` is that of a UART or SWO in baud, and None of others;
+    ``lowest``: bytes come lowest bit first.
+    """
+
+    text: str
+    front: Front
+    rate: int | None = None
+    lowest: bool = False
+
+
+@dataclass(frozen=True)
 class Mapping:
     """Channels of one input file that are one node's port.
 
     ``text`` is the option as given, for messages; ``channels`` are the names of the data bits, lowest first, and of the
-    strobe; ``edge`` and ``sample`` are None where the option leaves them out.
+    strobe; ``edge`` and ``sample`` are None where the option leaves them out. With ``wiring``, the strobe is the clock
+    or the one wire, and the data bits are the data and the chip select, as far as there are any.
     """
 
     text: str
@@ -58,6 +74,7 @@ class Mapping:
     channels: tuple[str, ...]
     edge: Edge | None
     sample: Sample | None
+    wiring: Wiring | None = None
 
 
 def option_text(channel: str) -> str:
@@ -66,7 +83,8 @@ def option_text(channel: str) -> str:
 
 
 def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
-    r"""Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
+    r"""Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, and ``[FILE#]NODE=`` with
+    ``LINE,uart,BAUD``, ``LINE,swo,BAUD`` or ``CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb]``.
 
     A comma in a name is written ``\,``.
 
@@ -110,12 +128,16 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     elif re.match(r".*#[0-9]+=", text):
         raise wrong(f"there is no input with channels called {re.split(r'#[0-9]+=', text)[0]!r}")
     else:
-        raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after]")
+        raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after], "
+                    "[FILE#]NODE=LINE,uart|swo,BAUD or "
+                    "[FILE#]NODE=CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb]")
     number, _, names = rest.partition("=")
     node = whole(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
     words = [word.strip(" \t").replace("\\,", ",") for word in re.split(r"(?<!\\),", names)]
+    if (fewer := _fewer(text, file, node, words, wrong)) is not None:
+        return fewer
     count = port_bits + 1
     if len(words) < count or not all(words):
         raise wrong(f"{'five' if count == 5 else 'nine'} channel names expected: {data},STROBE")
@@ -129,6 +151,27 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
         else:
             raise wrong(f"{word!r} is not one edge (rising, falling, both) or one sample point (before, after)")
     return Mapping(text, file, node, tuple(words[:count]), edge, sample)
+
+
+def _fewer(text: str, file: str, node: int, words: list[str],
+           wrong: Callable[[str], InputError]) -> Mapping | None:
+    """The mapping of a node with fewer wires than a port; None if the words are those of a port."""
+    if len(words) in (2, 3) and words[1] in ("uart", "swo"):
+        rate = words[2] if len(words) == 3 else ""
+        if not words[0] or not re.fullmatch(r"[0-9]{1,9}", rate) or int(rate) < 1:
+            raise wrong(f"LINE,{words[1]},BAUD expected, with a rate in baud such as 115200")
+        return Mapping(text, file, node, (words[0],), None, None, Wiring(text, Front[words[1].upper()], int(rate)))
+    at = next((at for at in (2, 3) if words[at:at + 1] == ["serial"]
+               and set(words[at + 1:]) <= {"rising", "falling", "msb", "lsb"}), None)
+    if at is None:
+        return None
+    edges, orders = ([word for word in words[at + 1:] if word in pair]
+                     for pair in (("rising", "falling"), ("msb", "lsb")))
+    if not all(words[:at]) or len(edges) > 1 or len(orders) > 1:
+        raise wrong("CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb] expected")
+    clock, *others = words[:at]
+    return Mapping(text, file, node, (*others, clock), Edge(edges[0]) if edges else None, None,
+                   Wiring(text, Front.SELECTED if at == 3 else Front.TWO_WIRE, None, orders == ["lsb"]))
 
 
 def parse_setting(option: str, texts: Sequence[str], kind: type[E],

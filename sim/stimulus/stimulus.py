@@ -5,11 +5,12 @@ Logic (``Time [s],...``), and recorded runs (a directory). Several files are mer
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
+from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.errors import InputError
 from hypermon.sim.stimulus.csv_file import read_csv
 from hypermon.sim.stimulus.input_file import InputFile
@@ -20,12 +21,13 @@ from hypermon.sim.stimulus.port_mapping import (
     Edge,
     Mapping,
     Sample,
+    Wiring,
     parse_delays,
     parse_ports,
     parse_setting,
     parse_start,
 )
-from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, merged
+from hypermon.sim.stimulus.rows import Levels, Rows, Track, joined, level_type, merged
 from hypermon.sim.stimulus.run_file import read_run
 from hypermon.sim.stimulus.saleae_file import channels_of_saleae, read_saleae
 from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
@@ -54,6 +56,8 @@ class Stimulus:
         edge, the earlier data are the right ones.
     unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
     notes : other lines about how the files were read.
+    wiring : nodes that ``--port`` gives fewer wires than a port. Bit 4 of the port is then the clock or the one wire,
+        bit 0 the data, bit 1 the chip select.
     """
 
     time_ps: Times
@@ -67,6 +71,7 @@ class Stimulus:
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
     notes: list[str] = field(default_factory=list)
+    wiring: dict[int, Wiring] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
@@ -123,8 +128,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     paths : files and run directories; ``-`` is standard input. A file's kind is recognized by its name (``.csv``,
         ``.sr``, ``.vcd``, each also with ``.gz``), else by its first bytes.
     nodes : number of nodes of the board.
-    ports : ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, channels of session files and
-        dumps.
+    ports : channels of session files and dumps, as :func:`~.port_mapping.parse_ports` reads them.
     edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other nodes, and for mapped ones
         whose mapping does not state it.
     delays : ``[NODE=]data|strobe,NS``, by which the data or the strobes of all nodes, or of one, change later than in
@@ -161,7 +165,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
             case _:
                 mine = [m for m in mappings if m.file == name]
                 for mapping, track in zip(mine, _tracks(sources[name], kind, mine), strict=True):
-                    read.take(name, mapping.node, track, mapping.edge, mapping.sample)
+                    read.take(name, mapping.node, track if mapping.wiring is None else _wired(track, mapping),
+                              mapping.edge, mapping.sample)
     rows = merged(read.parts)
     rows = delayed(rows, read.initial, port_bits, later) if later else rows
     rows, line = _moved(rows, start)
@@ -171,7 +176,17 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
-                    frozenset(read.unknown), [*read.notes, *line])
+                    frozenset(read.unknown), [*read.notes, *line],
+                    {mapping.node: mapping.wiring for mapping in mappings if mapping.wiring is not None})
+
+
+def _wired(track: Track, mapping: Mapping) -> Track:
+    """The levels of a node's fewer wires, at the bits of a port: the strobe is the last channel."""
+    last, kind = len(mapping.channels) - 1, level_type(PORT_BITS)
+    port = track.port.astype(kind)
+    below = kind((1 << last) - 1)
+    return replace(track, initial=track.initial & int(below) | track.initial >> last << PORT_BITS,
+                   port=port & below | port >> kind(last) << kind(PORT_BITS))
 
 
 def _moved(rows: Rows, start: int | None) -> tuple[Rows, list[str]]:

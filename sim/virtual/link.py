@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from hypermon.hdl.layout import (
     BEAT_BYTES,
+    FRONT_FRACTION_BITS,
     FRONT_SPAN_BITS,
     LATENCY,
     LINK_REPLAY_CLOCKS,
@@ -35,6 +36,8 @@ __all__ = ["APERTURE_PS", "Oscillator", "PlayedStimulus", "Rest", "VirtualLink"]
 APERTURE_PS = 1000
 #: Clocks for which :meth:`VirtualLink.stream` waits for data; skipped time does not count.
 PATIENCE = 1 << 14
+#: More bits than a line of a front end must be idle.
+_PAUSE_BITS = 12
 
 #: Computed clocks of a change of the stimulus that is apart from all others.
 _ISOLATED = 40
@@ -109,21 +112,22 @@ class PlayedStimulus:
 
     Parameters
     ----------
+    stimulus : the stimulus itself.
     aperture_ps : time before a clock edge in which the board may see a change there or one edge later.
     fronted : nodes with front ends, one bit each: the rule of ports is not theirs.
     """
 
     def __init__(self, stimulus: Stimulus, aperture_ps: int, fronted: int = 0):
-        self._stimulus, self._aperture_ps, self._fronted = stimulus, aperture_ps, fronted
+        self.stimulus, self._aperture_ps, self._fronted = stimulus, aperture_ps, fronted
         self.rising, self.falling, self.after = stimulus.rising, stimulus.falling, stimulus.after
 
     @property
     def end_ps(self) -> int | None:
-        return int(self._stimulus.time_ps[-1]) if len(self._stimulus) else None
+        return int(self.stimulus.time_ps[-1]) if len(self.stimulus) else None
 
     def complaints(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None,
                    after: int | None, kept: int | None) -> list[str]:
-        return complaints(self._stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
+        return complaints(self.stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
                           falling=falling, after=after,
                           kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
 
@@ -300,7 +304,16 @@ class VirtualLink(VerilatedBoard):
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:
-        """No data arrives before the first run, and the remaining data of a run is the caller's."""
+        """No data arrives before the first run, and the remaining data of a run is the caller's.
+
+        A line of a front end that is idle has been idle before time 0 for as long as a front end asks.
+        """
+        if self.geometry.fronted:
+            longest = max(2 * self.read(REGISTERS["FRONT_SPAN"].offset), *(
+                _PAUSE_BITS * self.read(REGISTERS[name].offset) >> FRONT_FRACTION_BITS
+                for name in ("UART_PERIOD", "SWO_PERIOD")))
+            for _ in range(longest // PATIENCE + 1):
+                self.stream(BEAT_BYTES)
 
     def disturb(self, errors: float = 0.0, pulled: tuple[int, int] | None = None) -> None:
         """Disturbs the lines of a board with links from now on.

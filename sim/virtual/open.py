@@ -4,13 +4,13 @@ This module needs no HDL tool chain; it imports what does when a board is opened
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from hypermon.hdl.layout import Extra, Geometry
+from hypermon.hdl.layout import Extra, Front, Geometry
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import Found, Link, split_uri
 
@@ -118,7 +118,7 @@ def find_boards() -> list[Found]:
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
                  ports: Sequence[str] = (), edges: Sequence[str] = (), samples: Sequence[str] = (),
                  delays: Sequence[str] = (), start_at: str | None = None, **options: Any) -> Link:
-    """Opens the virtual board, playing stimulus files.
+    """Opens the virtual board, playing stimulus files. Nodes to which ``ports`` give fewer wires have front ends.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     InputError
         if a stimulus is malformed.
     HypermonError
-        if the simulation package is not installed.
+        if the simulation package is not installed, or no board has such nodes.
     """
     with _installed():
         from hypermon.sim.stimulus import stimulus as stimuli
@@ -140,11 +140,29 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
         stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
                                 delays=delays, start_at=start_at, clock_hz=geometry.clock_hz,
                                 port_bits=geometry.port_bits)
+        geometry = _wired(geometry, stimulus.wiring)
     else:
         stimulus = stimuli.Stimulus.idle(geometry.nodes)
     name = ",".join(paths) if uri is None else split_uri(uri)[1]
     board: Link = virtual.VirtualLink(stimulus, geometry, name=name, **options)
     return board
+
+
+def _wired(geometry: Geometry, wiring: Mapping[int, Any]) -> Geometry:
+    """With the front ends of nodes that have fewer wires."""
+    if not wiring:
+        return geometry
+    fronts = dict(enumerate(geometry.fronts))
+    for node, own in wiring.items():
+        if fronts.get(node, Front.PORT) not in (Front.PORT, own.front):
+            raise HypermonError(f"--port {own.text}: node {node} is {fronts[node].name.lower()} by --front")
+        fronts[node] = own.front
+    try:
+        return replace(geometry, fronts=tuple(fronts.get(node, Front.PORT) for node in range(geometry.nodes)))
+    except ValueError:
+        text = next(iter(wiring.values())).text
+        raise HypermonError(f"--port {text}: only nodes of an extended board (--config extended) with ports of 4 bits "
+                            "that are not connected over --links can have fewer wires") from None
 
 
 def open_stimulus(stimulus: Any, geometry: Geometry, **options: Any) -> Link:

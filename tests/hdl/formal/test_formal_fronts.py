@@ -23,7 +23,9 @@ REFUTED = {
     "checked events, an error goes by": lambda: FramingSpec(
         broken(ByteItems, ("self.expired | (self.valid & (left == 0)", "(self.valid & (left == 0)"))),
     "checked events, an abort at once": lambda: FramingSpec(
-        broken(ByteItems, ("with m.If(settle == 0):", "with m.If(settle != 0):"))),
+        broken(ByteItems, ("with m.If(self.settle == 0):", "with m.If(self.settle != 0):"))),
+    "single bytes, without their length": lambda: FramingSpec(
+        broken(ByteItems, ("Cat(one, self.byte), self.byte)", "Cat(self.byte, one), self.byte)"))),
     "packets, one byte more": lambda: FramingSpec(
         broken(ItmItems, ("left.eq(Cat(size[1], size == 3))", "left.eq(size)")), itm=True),
     "packets, an error goes by": lambda: FramingSpec(

@@ -43,8 +43,10 @@ class Wires:
         return sorted(rows.items())
 
 
-def spi(wires: Wires, at, period, data: Iterable[int], mode: int = 0, gap=0, select: bool = False, bits: int = 8):
-    """Sends bytes from ``at`` on, ``gap`` after each one; only ``bits`` of the last. Returns the time at which each
+def spi(wires: Wires, at, period, data: Iterable[int], mode: int = 0, gap=0, select: bool = False, bits: int = 8,
+        lowest: bool = False):
+    """Sends bytes from ``at`` on, ``gap`` after each one; only ``bits`` of the last; ``lowest``: the
+    lowest bit first. Returns the time at which each
     one's first bit is sampled by the receiver, and when all is over."""
     period, time, firsts = Fraction(period), Fraction(at), []
     polarity, late = mode >> 1, mode & 1
@@ -54,7 +56,7 @@ def spi(wires: Wires, at, period, data: Iterable[int], mode: int = 0, gap=0, sel
     data = list(data)
     for k, byte in enumerate(data):
         for bit in range(8 if k < len(data) - 1 else bits):
-            level = byte >> 7 - bit & 1
+            level = byte >> (bit if lowest else 7 - bit) & 1
             # Phase 0: data change half a period before the leading edge. Phase 1: with it, and the other edge samples.
             leading = time + (0 if late else period / 2)
             wires.set(time, DATA, level)

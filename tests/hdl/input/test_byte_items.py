@@ -26,8 +26,8 @@ class Bench:
         return self
 
     def __getattr__(self, name):
-        """``pause``, ``fault``, ``expired``, ``events`` (with a level), ``wait``."""
-        if name not in ("pause", "fault", "expired", "events", "wait"):
+        """``pause``, ``fault``, ``expired``, ``events`` and ``single`` (with a level), ``wait``."""
+        if name not in ("pause", "fault", "expired", "events", "single", "wait"):
             raise AttributeError(name)
 
         def add(value=1):
@@ -58,8 +58,8 @@ class Bench:
                     await clocks(1)
                     ctx.set(dut.valid, 0)
                     await clocks(self.spacing - 1)
-                elif what == "events":
-                    ctx.set(dut.events, value)
+                elif what in ("events", "single"):
+                    ctx.set(getattr(dut, what), value)
                     await clocks(1)
                 elif what == "wait":
                     await clocks(value)
@@ -84,6 +84,24 @@ def test_raw_bytes_are_two_nibbles():
     rng = random.Random(1)
     data = bytes(rng.getrandbits(8) for _ in range(50))
     assert Bench().pause().sends(data).run() == [(byte & 15, byte >> 4) for byte in data]
+
+
+def test_each_byte_is_an_event():
+    """A header's complement means nothing, and neither does filler."""
+    data = bytes([0xf0, 0xe1, 0xd2, 0x00, *range(100, 130)])
+    bench = Bench(spacing=24).events(1).single(1).pause().sends(data).fault().wait(_ABORT).sends(b"\x34").pause()
+    assert bench.sends(b"\x78").run() == [
+        *((1, byte & 15, byte >> 4) for byte in data), ("rejected",), ("abort",), ("rejected",), (1, 8, 7)]
+
+
+def test_without_event_mode_bytes_are_no_events():
+    assert Bench().single(1).pause().sends(b"\x12").run() == [(2, 1)]
+
+
+def test_a_change_to_single_bytes_ends_an_event():
+    """What comes until the next pause belongs to neither mode."""
+    did = Bench().events(1).pause().sends(event_bytes(b"\x11\x22")[:2]).single(1).wait(_ABORT).sends(b"\x12").run()
+    assert did == [(2,), ("abort",), ("rejected",)]
 
 
 def test_a_fault_of_raw_bytes_ends_with_a_pause():

@@ -16,8 +16,11 @@ FRONTS = (Front.TWO_WIRE, Front.PORT, Front.UART, Front.SWO, Front.SELECTED, Fro
 NODES, CLOCKS, SPAN, UART, SWO = 7, 6000, 100, 3000, 4500
 
 
-def stimulus(rng):
-    """Wires of all nodes, and (clock of the first edge, nibbles) of each node's items."""
+def stimulus(rng, single=0, lowest=0):
+    """Wires of all nodes, and (clock of the first edge, nibbles) of each node's items.
+
+    ``single``: nodes each of whose bytes is an item; ``lowest``: nodes that send the lowest bit first; a bit each.
+    """
     wires = [Wires() for _ in range(NODES)]
     items: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in range(NODES)]
 
@@ -33,7 +36,17 @@ def stimulus(rng):
         while at < CLOCKS - 1200:
             if front is Front.PORT:
                 break
-            if front is Front.SWO:
+            if single >> node & 1:
+                data, period = bytes(rng.getrandbits(8) for _ in range(rng.randrange(1, 5))), Fraction(UART, 256)
+                if front in (Front.UART, Front.SWO):
+                    begins, at = uart(wires[node], at, Fraction(SWO, 256) if front is Front.SWO else period, data)
+                else:
+                    begins, at = spi(wires[node], at, Fraction(rng.randrange(70, 140), 10), data,
+                                     mode=1 if node == 5 else 0, select=front is Front.SELECTED,
+                                     lowest=lowest >> node & 1)
+                for begin, byte in zip(begins, data, strict=True):
+                    add(node, begin, bytes([byte]))
+            elif front is Front.SWO:
                 port, value = rng.randrange(32), bytes(rng.getrandbits(8) for _ in range(rng.choice((1, 2, 4))))
                 (begin, *_), at = uart(wires[node], at, Fraction(SWO, 256), itm_bytes(port, value))
                 add(node, begin, bytes([port]) + value)
@@ -44,16 +57,18 @@ def stimulus(rng):
                     (begin, *_), at = uart(wires[node], at, Fraction(UART, 256), data)
                 else:
                     (begin, *_), at = spi(wires[node], at, Fraction(rng.randrange(70, 140), 10), data,
-                                          mode=1 if node == 5 else 0, select=front is Front.SELECTED)
+                                          mode=1 if node == 5 else 0, select=front is Front.SELECTED,
+                                          lowest=lowest >> node & 1)
                 add(node, begin, payload)
             at += Fraction(rng.randrange(300), 7)
     return wires, items
 
 
+@pytest.mark.parametrize(("single", "lowest"), [(0, 0), (0x0c, 0x21), (0x3d, 0x10)])
 @pytest.mark.parametrize(("pad_stage", "half_clock"), [(True, False), (False, False), (False, True)])
-def test_every_front_end_at_once(pad_stage, half_clock):
+def test_every_front_end_at_once(pad_stage, half_clock, single, lowest):
     rng = random.Random(7)
-    wires, items = stimulus(rng)
+    wires, items = stimulus(rng, single, lowest)
     levels = [[wires[n].sampled(CLOCKS, wire) for wire in range(3)] for n in range(NODES)]
     m = Module()
     m.submodules.dut = dut = FrontEnds(Geometry.extended(NODES, fronts=FRONTS, phases=1 + half_clock), pad_stage)
@@ -64,7 +79,9 @@ def test_every_front_end_at_once(pad_stage, half_clock):
         ctx.set(front.settings.span, SPAN)
         ctx.set(front.settings.uart, UART)
         ctx.set(front.settings.swo, SWO)
+        ctx.set(front.settings.lowest, lowest)
         ctx.set(front.events, -1)
+        ctx.set(front.single, single)
         ctx.set(front.falling, 1 << 5)
         before, busy = 0, 0
         history = []
@@ -106,6 +123,34 @@ def test_every_front_end_at_once(pad_stage, half_clock):
             assert seen[n][at][0] == begin + front_latency(front, setting) + (0 if pad_stage else 1)
             at += len(nibbles)
         assert len(items[n]) > 3
+
+
+def test_a_byte_that_the_nibbles_have_no_time_for():
+    """Three nibbles of 8 clocks, of bytes that come every 20 clocks: rejected, and nothing wrong is delivered."""
+    wires = Wires()
+    (*_,), _ = spi(wires, 400, Fraction(5, 2), [0x12, 0x34, 0x56])
+    levels = [wires.sampled(1000, wire) for wire in range(2)]
+    m = Module()
+    m.submodules.dut = dut = FrontEnds(Geometry.extended(1, fronts=(Front.TWO_WIRE,)))
+    nibbles, rejected = [], 0
+
+    async def bench(ctx):
+        nonlocal rejected
+        ctx.set(dut.front.settings.span, 30)
+        ctx.set(dut.front.events, 1)
+        ctx.set(dut.front.single, 1)
+        before = 0
+        for clock in range(1000):
+            ctx.set(dut.pad_strobe, levels[0][clock])
+            ctx.set(dut.pad_data, levels[1][clock])
+            if ctx.get(dut.strobe) != before:
+                nibbles.append(ctx.get(dut.data))
+            before = ctx.get(dut.strobe)
+            rejected += ctx.get(dut.front.rejected)
+            await ctx.tick()
+
+    run(m, bench, clocks=1010)
+    assert (nibbles, rejected) == ([1, 2, 1], 2)
 
 
 def test_geometries_that_are_refused():

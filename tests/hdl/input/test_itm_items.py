@@ -92,3 +92,10 @@ def test_a_change_of_mode_in_a_packet_begins_anew():
         did = bench().sends(begun).events(0).wait(_ABORT).pause().sends(b"\x9f").run()
         assert did[-2:] == [("abort",), (15, 9)]
         assert ("rejected",) not in did
+
+
+def test_each_byte_is_an_event():
+    """Whatever it would mean as a packet: a header, an overflow, a reserved one, a synchronization."""
+    data = bytes([0x01, 0x70, 0x9f, *_SYNC, 0xff])
+    assert Bench(ItmItems, spacing=24).events(1).single(1).pause().sends(data).run() == [
+        (1, byte & 15, byte >> 4) for byte in data]

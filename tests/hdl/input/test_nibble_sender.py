@@ -39,12 +39,16 @@ def test_nibbles_at_their_times():
             ctx.set(dut.load, 0)
             ctx.set(dut.nibbles, rng.getrandbits(12))
             ctx.set(dut.count, rng.getrandbits(2))
+            for _ in range(8 * count - 1):
+                assert ctx.get(dut.busy)
+                assert not ctx.get(dut.ready)
+                await clocks(1)
             assert ctx.get(dut.busy)
-            await clocks(8 * count - 1)
-            assert ctx.get(dut.busy)
+            assert ctx.get(dut.ready)
             if rng.random() < 0.5:
                 await clocks(1)
                 assert not ctx.get(dut.busy)
+                assert ctx.get(dut.ready)
                 await clocks(rng.randrange(20))
         await clocks(10)
 

@@ -23,7 +23,7 @@ def by_reading(payloads, times, nodes, modes):
     items, spans, faults = [], [], []
     for k, (payload, time) in enumerate(zip(payloads, times, strict=True)):
         found = []
-        if head_modes(payload, nodes) not in (None, modes.on(nodes)):
+        if head_modes(payload, nodes) not in (None, modes.in_stream(nodes)):
             faults.append(Fault(k, 0, "other item modes than the run's"))
         else:
             try:
@@ -125,7 +125,7 @@ def plain(payload, time, nodes):
 def check(payloads, times, nodes, modes):
     """Decodes them, compares with the plain reader, writes what was read and reads it again; how many were legal."""
     items, _, faults = decode(payloads, times, nodes, modes)
-    ours = [head_modes(payload, nodes) in (None, modes.on(nodes)) for payload in payloads]
+    ours = [head_modes(payload, nodes) in (None, modes.in_stream(nodes)) for payload in payloads]
     wanted = [plain(payload, time, nodes) if own else None
               for payload, time, own in zip(payloads, times, ours, strict=True)]
     assert [tuple(item) for item in items] == [item for found in wanted if found for item in found]

@@ -1,9 +1,10 @@
 """Options of nodes with fewer wires: what they say, and what is wrong with them."""
 
 import pytest
-from hypermon.hdl.layout import Front, Geometry, Sink, front_period
-from hypermon.host.cli.settings import fronts_of, rate_settings
-from hypermon.host.device.settings import Settings, front_registers
+from hypermon.hdl.layout import Front, Geometry, Sink, Window, front_period
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.cli.settings import fronts_of, lowest_of, modes_of, rate_settings
+from hypermon.host.device.settings import Identity, Settings, front_registers, refuse_settings
 from hypermon.host.errors import HypermonError
 
 BOARD = Geometry.extended(4, fronts=(Front.TWO_WIRE, Front.UART, Front.SWO))
@@ -41,16 +42,18 @@ def test_wrong_rates(text):
 
 def test_registers():
     """Ten periods of an SPI clock; a bit in 1/256 clocks."""
-    assert front_registers(Settings(), BOARD, "sim:") == {}
-    made = front_registers(Settings(spi_hz=8_000_000, uart_baud=115_200, swo_baud=12_000_000), BOARD, "sim:")
-    assert made == {"FRONT_SPAN": 125, "UART_PERIOD": front_period(100_000_000, 115_200), "SWO_PERIOD": 2133}
+    assert front_registers(Settings(), BOARD, "sim:") == {"FRONT_LOWEST": 0}
+    assert front_registers(Settings(), Geometry.extended(4), "sim:") == {}
+    made = front_registers(Settings(spi_hz=8_000_000, uart_baud=115_200, swo_baud=12_000_000, lowest=1), BOARD, "sim:")
+    assert made == {"FRONT_LOWEST": 1, "FRONT_SPAN": 125, "UART_PERIOD": front_period(100_000_000, 115_200),
+                    "SWO_PERIOD": 2133}
 
 
 @pytest.mark.parametrize(("wrong", "reason"), [
-    ({"spi_hz": 15_000}, "--front-rate spi=15000: a board of 100 MHz receives clocks of 15260 to 50000000 Hz"),
+    ({"spi_hz": 900}, "--front-rate spi=900: a board of 100 MHz receives clocks of 954 to 50000000 Hz"),
     ({"spi_hz": 51_000_000}, "receives clocks of"),
     ({"uart_baud": 13_000_000}, "--front-rate uart=13000000: a board of"),
-    ({"swo_baud": 24_000}, "--front-rate swo=24000: a board of 100 MHz receives at 24420 to 12500000 baud"),
+    ({"swo_baud": 1500}, "--front-rate swo=1500: a board of 100 MHz receives at 1526 to 12500000 baud"),
 ])
 def test_rates_that_the_board_cannot_receive(wrong, reason):
     with pytest.raises(HypermonError, match=reason):
@@ -62,4 +65,48 @@ def test_rates_of_nodes_that_are_not_there():
         with pytest.raises(HypermonError, match=r"sim: has no node with .*; hypermon info shows its front ends"):
             front_registers(Settings(**wrong), Geometry.extended(4), "sim:")
     assert front_registers(Settings(spi_hz=10**6), Geometry.extended(4, fronts=(Front.SELECTED,)), "sim:") == {
-        "FRONT_SPAN": 1000}
+        "FRONT_LOWEST": 0, "FRONT_SPAN": 1000}
+
+
+def test_modes():
+    """What a node's items are by default follows from its wires."""
+    byte, event, nibble = ItemMode.BYTE, ItemMode.EVENT, ItemMode.NIBBLE
+    assert modes_of([], 4, Sink.EXTENDED, BOARD.fronts) == ItemModes.of([byte, byte, event, nibble])
+    assert modes_of(["event", "3=word", "2=byte", "0=word"], 4, Sink.EXTENDED, BOARD.fronts) == ItemModes.of(
+        [ItemMode.WORD, event, byte, ItemMode.WORD])
+    assert modes_of(["2=itm"], 4, Sink.EXTENDED, BOARD.fronts) == modes_of([], 4, Sink.EXTENDED, BOARD.fronts)
+    assert modes_of([], 4, Sink.CLASSIC, BOARD.fronts) == ItemModes()
+    modes = ItemModes.of([byte, byte, event, nibble])
+    assert [modes.said(node) for node in range(4)] == [byte, byte, event, nibble]
+    assert [modes[node] for node in range(4)] == [event, event, event, nibble]
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("0=nibble", "--mode 0=nibble: node 0 has a serial clock; its modes are word, event, byte"),
+    ("1=itm", "--mode 1=itm: node 1 has a UART; its modes are word, event, byte"),
+    ("2=nibble", "--mode 2=nibble: node 2 has SWO; its modes are word, event, byte, itm"),
+    ("3=byte", "--mode 3=byte: node 3 has a port; its modes are nibble, word, event"),
+    ("3=line", r"--mode 3=line: expected \[NODE=\]nibble"),
+])
+def test_modes_that_a_node_cannot_have(text, reason):
+    with pytest.raises(HypermonError, match=reason):
+        modes_of([text], 4, Sink.EXTENDED, BOARD.fronts)
+
+
+def test_bit_orders():
+    assert lowest_of([], 4) == 0
+    assert lowest_of(["lsb", "1=msb"], 4) == 0b1101
+    with pytest.raises(HypermonError, match=r"--bit-order 9=lsb: there are nodes 0 to 3"):
+        lowest_of(["9=lsb"], 4)
+
+
+@pytest.mark.parametrize(("wrong", "reason"), [
+    ({"modes": ItemModes.of([ItemMode.NIBBLE] * 3 + [ItemMode.BYTE])}, "--mode 3=byte: node 3 of sim: has a port,"),
+    ({"lowest": 2}, "--bit-order 1=lsb: node 1 of sim: has no two or three wires"),
+    ({"modes": ItemModes.of([ItemMode.BYTE] * 2), "window": Window.NS800}, "with windows of one clock only: --window"),
+])
+def test_settings_that_front_ends_cannot_have(wrong, reason):
+    board = Identity(4, 4, ("classic", "extended"), 5, 100_000_000, 64, 512, 16, 0, 1, 1)
+    settings = {"window": Window.CLOCK, "sink": Sink.EXTENDED, **wrong}
+    with pytest.raises(HypermonError, match=reason):
+        refuse_settings(Settings(**settings), board, BOARD, "sim:")

@@ -1,0 +1,156 @@
+"""Captures of UARTs, SWO and serial clocks, played by ``hypermon sim --port``: exact bytes at their first edges."""
+
+import csv
+import json
+import random
+from fractions import Fraction
+
+import pytest
+from hypermon.host.cli import _run
+from hypermon.host.run import Run
+
+from tests.hdl.harness.senders import Wires, itm_bytes, spi, uart
+from tests.sim.dump import dump
+
+CLOCK_PS = 10_000
+#: Of a UART at 115,200 baud and SWO at 2 Mbaud, in ns.
+UART_BIT, SWO_BIT = Fraction(10**9, 115_200), Fraction(500)
+BOARD = ["--nodes", "5", "--port", "0=TX,uart,115200", "--port", "1=SWO,swo,2000000", "--port", "2=AC,AD,serial",
+         "--port", "3=BC,BD,BS,serial,falling,lsb"]
+
+
+class Nodes:
+    """Wires of the four nodes, and what is to come of them: (first edge in ps, node, value), and packets."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.wires = [Wires([1, 0, 0]), Wires([1, 0, 0]), Wires([0, 0, 0]), Wires([0, 0, 1])]
+        self.at = [Fraction(self.rng.randrange(1, 3_000)) for _ in range(4)]
+        self.bytes, self.packets = [], []
+
+    def send(self, node, count=None, gap=300):
+        rng = self.rng
+        data = bytes(rng.getrandbits(8) for _ in range(count or rng.randrange(1, 6)))
+        if node == 1:
+            port, data = rng.randrange(32), data[:1] if len(data) < 2 else data[:4] if len(data) > 3 else data[:2]
+            begins, self.at[1] = uart(self.wires[1], self.at[1], SWO_BIT, itm_bytes(port, data))
+            self.packets.append((int(1000 * begins[0]), port, data.hex()))
+        elif node == 0:
+            begins, self.at[0] = uart(self.wires[0], self.at[0], UART_BIT, data)
+        else:
+            begins, self.at[node] = spi(self.wires[node], self.at[node], 400 * node, data, 0 if node == 2 else 1,
+                                        select=node == 3, lowest=node == 3)
+            gap = max(gap, 40_000)
+        if node != 1:
+            self.bytes += [(int(1000 * begin), node, byte) for begin, byte in zip(begins, data, strict=True)]
+        self.at[node] += rng.randrange(gap, 20 * gap)
+
+    def dump(self, path):
+        named = {"TX": (0, 0), "SWO": (1, 0), "AC": (2, 0), "AD": (2, 1), "BC": (3, 0), "BD": (3, 1), "BS": (3, 2)}
+        return dump(path, {name: (self.wires[node].initial[wire], [
+            (int(1000 * time), level) for time, own, level in self.wires[node].changes if own == wire])
+            for name, (node, wire) in named.items()})
+
+
+def printed(run, form, tmp_path):
+    path = tmp_path / f"{form}.csv"
+    assert _run(["export", str(run), "--to", form, str(path)]) == 0
+    with open(path, newline="") as file:
+        _, *rows = csv.reader(file)
+    return rows
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_bytes_and_packets_at_their_first_edges(tools, tmp_path, seed, capsys):
+    """The rate of the serial clocks, 2.5 and 0.83 MHz, is found in the stimulus; the other node has none."""
+    nodes = Nodes(seed)
+    for _ in range(60):
+        for node in range(4):
+            nodes.send(node)
+    run = tmp_path / "run"
+    more = [] if seed is None else ["--seed", str(seed)]
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD, *more]) == 0
+    said = capsys.readouterr().err
+    assert "node 2, 3: --front-rate spi=" in said
+    figures = Run(run).stats()
+    assert (figures["lost"], figures["aborted"], figures["rejected"]) == (0, 0, 0)
+    assert figures["events_per_node"][4] == 0
+    bytes_of = {node: [(time, value) for time, own, value in sorted(nodes.bytes) if own == node] for node in (0, 2, 3)}
+    rows = [tuple(map(int, row)) for row in printed(run, "csv", tmp_path)]
+    assert rows == sorted(rows, key=lambda row: row[:2])
+    for node, expected in bytes_of.items():
+        mine = [(time, value) for time, own, value in rows if own == node]
+        assert [value for _, value in mine] == [value for _, value in expected]
+        late = [time - edge for (time, _), (edge, _) in zip(mine, expected, strict=True)]
+        assert min(late) >= 0
+        assert max(late) < CLOCK_PS * (1 if seed is None else 2)
+    packets = [(int(time), int(port), payload) for time, node, port, payload in printed(run, "events", tmp_path)
+               if node == "1"]
+    assert [packet[1:] for packet in packets] == [packet[1:] for packet in nodes.packets]
+    assert all(0 <= packet[0] - own[0] < 2 * CLOCK_PS for packet, own in zip(packets, nodes.packets, strict=True))
+    info = json.loads((run / "recording.json").read_text())
+    assert info["modes"] == ["byte", "event", "byte", "byte", "nibble"]
+
+
+def test_what_is_lost_has_a_place(tools, tmp_path):
+    """A slow host: of each node offered = accepted + lost, and each missing item lies in one of its intervals."""
+    nodes = Nodes(7)
+    for _ in range(700):
+        nodes.send(1)
+        nodes.send(2, 5)
+    run = tmp_path / "run"
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD, "--stall", "0,60",
+                 "--store-kib", "1"]) == 0
+    recorded = Run(run)
+    figures = recorded.stats()
+    losses = [(row["node"], row["from_ps"], row["to_ps"], row["lost"]) for row in recorded.loss().to_pylist()]
+    offered = {1: [time for time, *_ in nodes.packets], 2: [time for time, node, _ in nodes.bytes if node == 2]}
+    times = recorded.events().to_pydict()
+    for node, edges in offered.items():
+        came = {time for time, own in zip(times["time_ps"], times["node"], strict=True) if own == node}
+        assert len(edges) == figures["events_per_node"][node] + figures["lost_per_node"][node]
+        missing = [edge for edge in edges if not any(edge + k in came for k in range(CLOCK_PS))]
+        assert len(missing) == figures["lost_per_node"][node] > 0
+        for edge in missing:
+            assert any(own == node and begin <= edge <= end for own, begin, end, _ in losses)
+
+
+def test_wrong_bytes_are_rejected_and_counted(tools, tmp_path):
+    """A stop bit that is low, a line that stays low, a byte of seven bits: counted once each, at their node alone."""
+    nodes = Nodes(9)
+    for node in range(4):
+        for _ in range(4):
+            nodes.send(node)
+    _, nodes.at[0] = uart(nodes.wires[0], nodes.at[0], UART_BIT, [0x55], stop=0)
+    nodes.at[0] += 15 * UART_BIT
+    nodes.send(0)
+    nodes.wires[0].set(nodes.at[0] + 400_000, 0, 0)
+    nodes.at[0] += 2_000_000
+    nodes.wires[0].set(nodes.at[0], 0, 1)
+    nodes.at[0] += 15 * UART_BIT
+    nodes.send(0)
+    _, nodes.at[3] = spi(nodes.wires[3], nodes.at[3], 1200, [0x0f], 1, select=True, bits=7)
+    nodes.at[3] += 50_000
+    nodes.send(3)
+    run = tmp_path / "run"
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD]) == 0
+    figures = Run(run).stats()
+    assert figures["rejected_per_node"] == [2, 0, 0, 1, 0]
+    assert sorted((int(node), int(value)) for _, node, value in printed(run, "csv", tmp_path)) == sorted(
+        (node, value) for _, node, value in nodes.bytes)
+
+
+@pytest.mark.parametrize(("more", "reason"), [
+    (["--port", "4=TX,uart,9600"], "--port 4=TX,uart,9600: another node with UART has 115200 baud; a board has one"),
+    (["--mode", "0=nibble"], "--mode 0=nibble: node 0 has a UART; its modes are word, event, byte"),
+    (["--config", "classic"], "only nodes of an extended board"),
+    (["--window", "800"], "with windows of one clock only: --window 1"),
+    (["--front", "0=swo"], "--port 0=TX,uart,115200: node 0 is swo by --front"),
+])
+def test_what_no_board_receives(tools, tmp_path, capsys, more, reason):
+    nodes = Nodes(1)
+    for node in range(4):
+        nodes.send(node)
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(tmp_path / "run"), *BOARD, *more]) == 2
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
