@@ -75,8 +75,8 @@ def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
 
 def count_of(trace: Trace, question: str) -> int:
     """A single number of a query; 0 for null."""
-    row = trace.db.execute(question).fetchone()
-    return int(row[0] or 0) if row else 0
+    rows = trace.db.execute(question).fetchall()
+    return int(rows[0][0] or 0) if rows else 0
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
@@ -91,6 +91,9 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     instances : if not all rows of ``judged``.
     vacuous : the rule may pass without instances.
     """
+    if trace.brief:
+        places = tuple(_failures(trace)) if trace.sure else ()
+        return Judged(rule, "fail" if places else "undecided", 0, len(places), 0, None, places)
     total, failed, unsure, worst = trace.db.execute(
         f"select count(*), count(*) filter (state = {FAILED}), count(*) filter (state = {UNDECIDED}), max(value) "
         "from judged").fetchall()[0]
@@ -113,8 +116,7 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
 
 def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
     """The first failures, then the first doubts, as far as there is room."""
-    places = [Place(t, node, True, "violated") for t, node in trace.db.execute(
-        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
+    places = _failures(trace)
     doubts = [Place(t, node, False, _why(trace, t, node, why, slack)) for t, node, why in trace.db.execute(
         f"select t, node, why from judged where state = {UNDECIDED} order by t, node limit {PLACES}").fetchall()]
     if hides is not None:
@@ -123,6 +125,11 @@ def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
                                     f"limit {PLACES}").fetchall()]
     doubts.sort(key=lambda place: (place.time_ps, place.node))
     return places[:PLACES] + doubts[:PLACES - len(places[:PLACES])]
+
+
+def _failures(trace: Trace) -> list[Place]:
+    return [Place(t, node, True, "violated") for t, node in trace.db.execute(
+        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
 
 
 def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:

@@ -30,7 +30,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
                     else {UNDECIDED} end::tinyint as state,
                case when gap.hi >= s.t - d then gap.cause end as why, d
         from known as s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
-    return conclude(trace, rule, hides=INNER, slack=slack, notes=_figures(trace, every))
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every))
 
 
 def _figures(trace: Trace, every: int) -> list[str]:
@@ -67,7 +67,7 @@ def rate(trace: Trace, rule: Rule) -> Judged:
     hides = None
     if most is not None:
         _at_most(trace, rule, most, slack)
-        hides = "hides"
+        hides = None if trace.brief else "hides"
     if least:
         _at_least(trace, rule, least, slack)
     per = rule.ps("per") or 0
@@ -108,6 +108,8 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
         select t, node, null, case when {'true' if most == 0 else f'beyond - t < {per - slack}'} then {FAILED}
                                    when seen + lost > {most} then {UNDECIDED} else {OK} end,
                case when lost > 0 then (select min(cause) from g where {INNER}) end from counted""")
+    if trace.brief:
+        return
     db.execute(f"""create or replace temp table g as
         with s as (select *, {by} as own, lo as t, hi - lo as long from g where {INNER})
         select s.id, s.node, s.lo, s.hi, s.n, s.cause,
@@ -139,4 +141,5 @@ def _at_least(trace: Trace, rule: Rule, least: int, slack: int) -> None:
                                            then {FAILED}
                                        else {UNDECIDED} end,
                case when gap.hi > s.t then gap.cause end
-        from (from s where edge < 2) as s asof left join {gaps} as gap on {same}gap.lo < s.until""")
+        from (from s where edge < 2) as s asof left join {gaps} as gap
+             on {same}gap.lo < least(s.until, s.t + {per + slack + 1})""")

@@ -129,6 +129,10 @@ def _judge(more: str, *, sure: str, may: str, is_sure: str, is_may: str, value: 
 def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most: int, slack: int) -> Judged:
     """Lost triggers have to be answered as well, by one event for all times at which they may have been."""
     mirrored = rule.kind == "precedence"
+    if trace.brief:
+        if mirrored:
+            trace.db.execute("update judged set t = -t")
+        return conclude(trace, rule)
     alone = _alone(trace, rule, trigger, wanted)
     trace.db.execute("create or replace temp table wanted as from g")
     trace.gaps(rule.events[trigger])
@@ -160,6 +164,8 @@ def _none_after(trace: Trace, rule: Rule) -> Judged:
     slack = _match(trace, rule, "after", "event", 0, within, mirrored=False)
     trace.db.execute(f"update judged set state = case state when {OK} then {FAILED} when {FAILED} then {OK} "
                      f"else {UNDECIDED} end")
+    if trace.brief:
+        return conclude(trace, rule)
     trace.db.execute(f"update judged set value = null where state <> {FAILED}")
     trace.db.execute("create or replace temp table wanted as from g")
     triggers, both = rule.events["after"], [*rule.events["after"], *rule.events["event"]]
@@ -220,6 +226,8 @@ def _between(trace: Trace, rule: Rule) -> Judged:
         from a {joins}
         asof left join gc as no_c on {gap.format('no_c')} and no_c.lo <= a.t + {step}
         asof left join gb as no_b on {gap.format('no_b')} and no_b.lo <= a.t + {step}""")
+    if trace.brief:
+        return conclude(trace, rule)
     scopes = trace.db.execute("select count(*) from b").fetchall()[0][0]
     trace.gaps(rule.events["event"])
     trace.db.execute(f"create or replace temp table hiding as from g where {INNER}")

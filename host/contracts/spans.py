@@ -8,7 +8,7 @@ import math
 
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
 from hypermon.host.contracts.rules import Rule
-from hypermon.host.contracts.trace import MANY, Trace
+from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["duration", "exclusion", "share"]
 
@@ -21,7 +21,8 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
     least, most = rule.ps("min") or 0, rule.ps("max")
-    _pairs(trace, rule, slack)
+    # What was lost after a span was too long does not matter.
+    _pairs(trace, rule, slack, ENDLESS if most is None or "quantile" in rule.values else most + slack)
     high = "false" if most is None else f"d > {most + slack}"
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
     trace.db.execute(f"""create or replace temp table judged as
@@ -38,9 +39,10 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     return conclude(trace, rule, hides=INNER, slack=slack)
 
 
-def _pairs(trace: Trace, rule: Rule, slack: int) -> None:
+def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
-    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``."""
+    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``: a gap in its first
+    ``longest`` picoseconds."""
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
     same = "gap.node = s.node and " if rule.same_node else ""
@@ -58,10 +60,10 @@ def _pairs(trace: Trace, rule: Rule, slack: int) -> None:
                      not (alone and alone_end) as unsure, last from paired join extent using (node)
               where part = 1 or level = 0)
         select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
-               unsure or (begun and gap.hi >= s.t and gap.lo <= coalesce(until, last)) as doubt,
+               unsure or (begun and coalesce(gap.hi >= s.t, false)) as doubt,
                case when not unsure then gap.cause end as cause
         from s asof left join {'gn' if rule.same_node else 'gm'} as gap
-             on {same}gap.lo <= if(s.begun, coalesce(s.until, s.last), s.t)
+             on {same}gap.lo <= if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 
