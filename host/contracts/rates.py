@@ -1,6 +1,6 @@
 """Rules of kinds ``period`` and ``rate``: how often an event comes."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import Trace
 
@@ -87,9 +87,17 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     part, _, _ = _parts(rule)
     by = "node" if rule.same_node else "0::smallint"
     db = trace.db
+    # Without losses, a window is right if as many events as are allowed are followed by none, or by one after its end.
+    calm = most > 0 and not count_of(trace, f"select count(*) from (from g where {INNER} limit 1)")
+    is_calm = f"coalesce(beyond - t >= {per + slack}, true) and coalesce(before < t, true)" if calm else "false"
+    db.execute(f"""create or replace temp table windows as
+        select *, {is_calm} as calm
+        from (select t, node, {by} as own, 0 as long, lead(t, {max(most, 1)}) over own as beyond,
+                     lag(t) over own as before
+              from a window own as ({part}order by t, node))""")
     db.execute(f"""create or replace temp table counts as
         select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
-        from a group by {by}, t""")
+        from a where exists (from windows where not calm) group by {by}, t""")
     for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
         db.execute(f"""create or replace temp table {name} as
             select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
@@ -98,9 +106,9 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     # before its beginning.
     lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
                asof left join lost_hi as l1 on l1.node = s.own and l1.t < s.t"""
+    db.execute(f"insert into judged select t, node, null, {OK}, null from windows where calm")
     db.execute(f"""insert into judged
-        with s as (select t, node, {by} as own, 0 as long,
-                          lead(t, {max(most, 1)}) over ({part}order by t, node) as beyond from a),
+        with s as (from windows where not calm),
         counted as (select s.*, c2.n - coalesce(c1.n, 0) as seen, coalesce(l2.n, 0) - coalesce(l1.n, 0) as lost from s
                     asof left join counts as c2 on c2.node = s.own and c2.t < s.t + {per + slack}
                     asof left join counts as c1 on c1.node = s.own and c1.t < s.t

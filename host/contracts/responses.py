@@ -10,6 +10,8 @@ from hypermon.host.contracts.trace import ENDLESS, Trace
 
 __all__ = ["absence", "precedence", "response"]
 
+_UNMIRRORED = "create or replace temp table judged as select * replace (-t as t) from judged"
+
 
 def response(trace: Trace, rule: Rule) -> Judged:
     """After each ``after``, an ``expect`` comes within ``min`` to ``max``."""
@@ -61,7 +63,7 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
     trace.gaps(rule.events[wanted])
     if mirrored:
         for table in ("a", "b"):
-            trace.db.execute(f"update {table} set t = -t")
+            trace.db.execute(f"create or replace temp table {table} as select * replace (-t as t) from {table}")
         for table in ("g", "gn", "gm"):
             trace.db.execute(f"update {table} set lo = -hi, hi = -lo")
     events = [*rule.events[trigger], *rule.events[wanted]]
@@ -78,8 +80,6 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
     slack = trace.slack(False, events)
     low, high = least - slack, most + slack
     counted = low <= 0
-    if counted:
-        _counts(trace)
     may = (f"""asof left join counts as n2 on n2.key = a.key and n2.t <= a.t + {high}
                asof left join counts as n1 on n1.key = a.key and n1.t <= a.t + {low - 1}
                asof left join counts_own as o2 on o2.key = a.key and o2.node = a.node and o2.t <= a.t
@@ -94,6 +94,8 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
         {_first("next", max(least, 1), node=False)} {_first("sure", least + slack, node=False)}""")
     # Most instances are certain; what else is possible is asked for the others only.
     trace.db.execute("create or replace temp table a as from staged where not sure")
+    if counted:
+        _counts(trace)
     trace.db.execute(_judge("", sure="", may=may, is_sure="false", is_may=is_may, value="a.value",
                             gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
                             is_gap=f"gap.hi >= a.t + {low}"))
@@ -112,7 +114,7 @@ def _counts(trace: Trace) -> None:
     for name, by in (("counts", "key"), ("counts_own", "key, node")):
         trace.db.execute(f"""create or replace temp table {name} as
             select {by}, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
-            from b group by {by}, t""")
+            from b where exists (from a) group by {by}, t""")
 
 
 def _judge(more: str, *, sure: str, may: str, is_sure: str, is_may: str, value: str, gap: str, is_gap: str) -> str:
@@ -131,7 +133,7 @@ def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, 
     mirrored = rule.kind == "precedence"
     if trace.brief:
         if mirrored:
-            trace.db.execute("update judged set t = -t")
+            trace.db.execute(_UNMIRRORED)
         return conclude(trace, rule)
     alone = _alone(trace, rule, trigger, wanted)
     trace.db.execute("create or replace temp table wanted as from g")
@@ -149,7 +151,7 @@ def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, 
             where b.t is null or b.t > h.lo + {most - slack}""")
     if mirrored:
         trace.db.execute("update hiding set lo = -hi, hi = -lo")
-        trace.db.execute("update judged set t = -t")
+        trace.db.execute(_UNMIRRORED)
     if mirrored:
         trace.db.execute("update wanted set lo = -hi, hi = -lo")
     trace.db.execute("""create or replace temp table g as

@@ -48,17 +48,24 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     same = "gap.node = s.node and " if rule.same_node else ""
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
-    trace.db.execute(f"""create or replace temp table spans as
-        with edges as (select t, node, key, 1 as part from begins union all select t, node, key, 0 from ends),
-        summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total, {alone} as alone
-                   from edges),
+    trace.db.execute(f"""create or replace temp table edges as
+        select *, lead(t) over own as later, lead(part) over own as after, lag(part) over own as before
+        from (select t, node, key, 1::tinyint as part from begins union all select t, node, key, 0 from ends)
+        window own as ({order})""")
+    # Spans in spans are rare, and need three passes more.
+    nested = count_of(trace, "select count(*) from (from edges where part = 1 and after = 1 limit 1)")
+    paired = f"""summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total,
+                          {alone} as alone from edges),
         opened as (select *, total - least(0, min(total) over ({order} rows unbounded preceding)) as depth from summed),
         levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from opened),
         paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
                    window same as (partition by {', '.join(by)}, level order by t, part, node)),
         s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
                      not (alone and alone_end) as unsure, last from paired join extent using (node)
-              where part = 1 or level = 0)
+              where part = 1 or level = 0)""" if nested or not rule.same_node else """
+        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, last
+              from edges join extent using (node) where part = 1 or before is distinct from 1)"""
+    trace.db.execute(f"""create or replace temp table spans as with {paired}
         select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
                unsure or (begun and coalesce(gap.hi >= s.t, false)) as doubt,
                case when not unsure then gap.cause end as cause

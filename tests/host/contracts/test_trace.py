@@ -23,6 +23,8 @@ def test_slack(boards):
     assert boards.slack(False, event("a", 0, 1)) == 6
     assert boards.slack(False, event("a", 0, 2)) == 46
     assert boards.slack(False, event("a")) == ENDLESS
+    boards.unsure_ps = {0: 0, 1: 40, 2: 7}
+    assert boards.slack(False, event("a")) == 5 + 1 + 40 + 7
 
 
 def test_gaps():
@@ -37,6 +39,9 @@ def test_gaps():
     assert trace.db.execute("select count(*) from g where cause = 'loss'").fetchall() == [(1,)]
     assert trace.db.execute("select cause, count(*) from g group by 1 order by 1").fetchall() == [
         ("end", 1), ("loss", 1), ("start", 1)]
+    trace = traced([], [(0, 5, 20, 1), (0, 7, 12, 2)], end=50)
+    trace.gaps(event("a"))
+    assert trace.db.execute("select lo, hi from gn where cause = 'loss'").fetchall() == [(5, 20)]
 
 
 def test_masked_ids():
