@@ -40,7 +40,9 @@ def judge(run: DecodedRun, path: str | Path) -> list[Judged]:
 def judge_rules(run: DecodedRun, rules: Rules) -> list[Judged]:
     """The same for rules that were loaded."""
     with opened_trace(run) as (trace, dictionary):
-        return [_judged(trace, rules, rule) for rule in fitted(trace, rules, dictionary)]
+        found = fitted(trace, rules, dictionary)
+        trace.share(found)
+        return [_judged(trace, rules, rule) for rule in found]
 
 
 def fitted(trace: Trace, rules: Rules, dictionary: Dictionary | None) -> list[Rule]:

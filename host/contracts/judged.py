@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
-__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "time_text"]
+__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "is_calm",
+           "last_gap", "time_text"]
 
 #: The states of an instance.
 OK, FAILED, UNDECIDED = 0, 1, 2
@@ -77,6 +78,21 @@ def count_of(trace: Trace, question: str) -> int:
     """A single number of a query; 0 for null."""
     rows = trace.db.execute(question).fetchall()
     return int(rows[0][0] or 0) if rows else 0
+
+
+def is_calm(trace: Trace) -> bool:
+    """Whether nothing is missing among the events of the table ``g``, within the recording."""
+    return not count_of(trace, f"select count(*) from (from g where {INNER} limit 1)")
+
+
+def last_gap(trace: Trace, same_node: bool, until: str) -> str:
+    """Joins each row of ``s`` with the gap (``gap``) that began last, up to a time: of its node, or of all nodes."""
+    if not same_node:
+        return f"asof left join gm as gap on gap.lo <= {until}"
+    if is_calm(trace):
+        # Then it is the start of the recording, before all events: nothing to sort the events for.
+        return "left join gn as gap on false"
+    return f"asof left join gn as gap on gap.node = s.node and gap.lo <= {until}"
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),

@@ -1,6 +1,6 @@
 """Rules of kinds ``period`` and ``rate``: how often an event comes."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import Trace
 
@@ -18,7 +18,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
     trace.select("a", rule, "event", events)
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
-    part, same, gaps = _parts(rule)
+    part, _, _ = _parts(rule)
     trace.db.execute(f"""create or replace temp table judged as
         with s as (select t, node, t - lag(t) over ({part}order by t, node) as d from a),
         known as (from s where d is not null)
@@ -29,7 +29,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
                     when abs(d - {every}) <= {tolerance - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
                case when gap.hi >= s.t - d then gap.cause end as why, d
-        from known as s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
+        from known as s {last_gap(trace, rule.same_node, "s.t")}""")
     return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every))
 
 
@@ -88,10 +88,10 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     by = "node" if rule.same_node else "0::smallint"
     db = trace.db
     # Without losses, a window is right if as many events as are allowed are followed by none, or by one after its end.
-    calm = most > 0 and not count_of(trace, f"select count(*) from (from g where {INNER} limit 1)")
-    is_calm = f"coalesce(beyond - t >= {per + slack}, true) and coalesce(before < t, true)" if calm else "false"
+    calm = most > 0 and is_calm(trace)
+    plain = f"coalesce(beyond - t >= {per + slack}, true) and coalesce(before < t, true)" if calm else "false"
     db.execute(f"""create or replace temp table windows as
-        select *, {is_calm} as calm
+        select *, {plain} as calm
         from (select t, node, {by} as own, 0 as long, lead(t, {max(most, 1)}) over own as beyond,
                      lag(t) over own as before
               from a window own as ({part}order by t, node))""")

@@ -68,17 +68,31 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
             trace.db.execute(f"update {table} set lo = -hi, hi = -lo")
     events = [*rule.events[trigger], *rule.events[wanted]]
     own = trace.slack(True)
+    after_own = max(least + own, 1) if least else 1
     if _alone(trace, rule, trigger, wanted):
         first = max(least - own, 1)
-        trace.db.execute(_judge(
-            "", sure=_first("sure", max(least + own, 1) if least else 1, node=True),
-            may=_first("may", first, node=True),
-            is_sure=f"sure.t <= a.t + {most - own}", is_may=f"may.t <= a.t + {most + own}",
-            value="may.t - a.t", gap=f"asof left join gn as gap on gap.node = a.node and gap.lo <= a.t + {most + own}",
-            is_gap=f"gap.hi >= a.t + {first}"))
+        certain, more = ("may", "") if first == after_own else ("sure", _first("sure", after_own, node=True))
+        trace.db.execute(f"""create or replace temp table staged as
+            select a.t, a.node, a.key, may.t - a.t as value, coalesce(may.t <= a.t + {most + own}, false) as may,
+                   coalesce({certain}.t <= a.t + {most - own}, false) as sure
+            from a {_first("may", first, node=True)} {more}""")
+        _judge_rest(trace, may="", is_may="a.may",
+                    gap=f"asof left join gn as gap on gap.node = a.node and gap.lo <= a.t + {most + own}",
+                    is_gap=f"gap.hi >= a.t + {first}")
         return own
     slack = trace.slack(False, events)
     low, high = least - slack, most + slack
+    # Mostly the next event is an answer beyond doubt, and others need not be looked for.
+    trace.db.execute(f"""create or replace temp table nexts as
+        select a.t, a.node, a.key, next.t - a.t as value,
+               coalesce(next.t between a.t + {least + slack} and a.t + {most - slack}, false) as sure
+        from a {_first("next", max(least, 1), node=False)}""")
+    trace.db.execute(f"""create or replace temp table staged as
+        select a.t, a.node, a.key, a.value,
+               coalesce(sure.t <= a.t + {most - slack}, false) or coalesce(own.t <= a.t + {most - own}, false) as sure
+        from (from nexts where not sure) as a {_first("own", after_own, node=True)}
+        {_first("sure", least + slack, node=False)}
+        union all from nexts where sure""")
     counted = low <= 0
     may = (f"""asof left join counts as n2 on n2.key = a.key and n2.t <= a.t + {high}
                asof left join counts as n1 on n1.key = a.key and n1.t <= a.t + {low - 1}
@@ -87,19 +101,8 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
                """ if counted else _first("may", low, node=False))
     is_may = ("coalesce(n2.n, 0) - coalesce(n1.n, 0) > coalesce(o2.n, 0) - coalesce(o1.n, 0)" if counted
               else f"may.t <= a.t + {high}")
-    trace.db.execute(f"""create or replace temp table staged as
-        select a.t, a.node, a.key, next.t - a.t as value,
-               coalesce(sure.t <= a.t + {most - slack}, false) or coalesce(own.t <= a.t + {most - own}, false) as sure
-        from a {_first("own", max(least + own, 1) if least else 1, node=True)}
-        {_first("next", max(least, 1), node=False)} {_first("sure", least + slack, node=False)}""")
-    # Most instances are certain; what else is possible is asked for the others only.
-    trace.db.execute("create or replace temp table a as from staged where not sure")
-    if counted:
-        _counts(trace)
-    trace.db.execute(_judge("", sure="", may=may, is_sure="false", is_may=is_may, value="a.value",
-                            gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
-                            is_gap=f"gap.hi >= a.t + {low}"))
-    trace.db.execute(f"insert into judged select t, node, value, {OK}, null from staged where sure")
+    _judge_rest(trace, counted=counted, may=may, is_may=is_may, is_gap=f"gap.hi >= a.t + {low}",
+                gap=f"asof left join gm as gap on gap.lo <= a.t + {high}")
     return slack
 
 
@@ -117,15 +120,19 @@ def _counts(trace: Trace) -> None:
             from b where exists (from a) group by {by}, t""")
 
 
-def _judge(more: str, *, sure: str, may: str, is_sure: str, is_may: str, value: str, gap: str, is_gap: str) -> str:
-    return f"""create or replace temp table judged as
-        select a.t, a.node, {value} as value,
-               case when {is_sure} then {OK} when {is_may} or {is_gap} then {UNDECIDED} else {FAILED} end::tinyint
-                   as state,
+def _judge_rest(trace: Trace, *, may: str, is_may: str, gap: str, is_gap: str, counted: bool = False) -> None:
+    """Creates ``judged`` from ``staged``. What is possible is asked only for what is not certain."""
+    trace.db.execute("create or replace temp table a as from staged where not sure")
+    if counted:
+        _counts(trace)
+    trace.db.execute(f"""create or replace temp table judged as
+        select a.t, a.node, a.value,
+               case when {is_may} or {is_gap} then {UNDECIDED} else {FAILED} end::tinyint as state,
                case when {is_gap} then gap.cause end as why
         from a
-        {more}{sure}{may}
-        {gap}"""
+        {may}
+        {gap}
+        union all select t, node, value, {OK}, null from staged where sure""")
 
 
 def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most: int, slack: int) -> Judged:

@@ -6,7 +6,7 @@ For ``duration``, an end ends the most recently begun span of its key, as in the
 
 import math
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
@@ -45,7 +45,7 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     ``longest`` picoseconds."""
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
-    same = "gap.node = s.node and " if rule.same_node else ""
+    end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
     trace.db.execute(f"""create or replace temp table edges as
@@ -69,8 +69,7 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
         select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
                unsure or (begun and coalesce(gap.hi >= s.t, false)) as doubt,
                case when not unsure then gap.cause end as cause
-        from s asof left join {'gn' if rule.same_node else 'gm'} as gap
-             on {same}gap.lo <= if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)
+        from s {last_gap(trace, rule.same_node, end)}
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 

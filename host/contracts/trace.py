@@ -5,6 +5,7 @@ missing are rows of the table ``gaps``: a node may have written up to ``n`` more
 ``hi``. The time before the start of the recording and after its end are such gaps, too.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,10 @@ FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
 #: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
 #: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
+
+
+#: Events that are kept for further rules, at most: more would displace what a rule is judged by. Some 30 bytes each.
+_SHARED = 1 << 23
 
 
 class UnfitError(ValueError):
@@ -92,6 +97,11 @@ class Trace:
     sure: bool = True
     fresh: bool = False
     brief: bool = False
+    #: How often queries for events are still needed, and the tables of those that have been read.
+    _uses: Counter[str] = field(default_factory=Counter)
+    _shared: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _tables: int = 0
+    _rows: int = 0
 
     def __post_init__(self) -> None:
         self.extend(self.nodes)
@@ -143,10 +153,37 @@ class Trace:
             self.db.execute(f"create or replace temp table {table} as {self.question(rule, key, events)}")
         except duckdb.Error as error:
             raise UnfitError(key, f"where: {str(error).splitlines()[0]}") from None
+        for part in [part for part, left in self._uses.items() if not left]:
+            name, rows = self._shared.pop(part)
+            self.db.execute(f"drop table {name}")
+            self._rows -= rows
+            del self._uses[part]
 
     def question(self, rule: Rule, key: str, events: Sequence[Event]) -> str:
         """The query for the table that :meth:`select` creates."""
-        return " union all ".join(self._part(position, event, rule, key) for position, event in enumerate(events))
+        return " union all ".join(f"select * replace ({position}::tinyint as pos) from ({self._once(part)})"
+                                  for position, part in enumerate(self._part(0, event, rule, key) for event in events))
+
+    def share(self, rules: Sequence[Rule]) -> None:
+        """Declares the rules that will be judged, each once: events that several of them name are read once."""
+        self._uses = Counter(self._part(0, event, rule, key) for rule in rules
+                             for key, events in rule.events.items() for event in events)
+        self._uses = Counter({part: uses for part, uses in self._uses.items() if uses > 1})
+
+    def _once(self, part: str) -> str:
+        """A query for events, from a table of its own if it is used several times."""
+        if part not in self._uses:
+            return part
+        self._uses[part] -= 1
+        if part not in self._shared:
+            name = f"shared_{self._tables}"
+            [(rows,)] = self.db.execute(f"create temp table {name} as {part}").fetchall()
+            self._shared[part] = name, rows
+            self._tables += 1
+            self._rows += rows
+            if self._rows > _SHARED:
+                self._uses[part] = 0
+        return f"from {self._shared[part][0]}"
 
     def check(self, rule: Rule, key: str, event: Event) -> None:
         """Raises UnfitError if the RUN does not have an event, node or field that a key of a rule names."""
