@@ -11,6 +11,7 @@ from hypermon.hdl.layout import Sink
 from hypermon.host.analysis.stats import lost_text
 from hypermon.host.cli.complete import boards_like
 from hypermon.host.cli.contract import Contract
+from hypermon.host.cli.junk_line import complain_of_junk
 from hypermon.host.cli.options import (
     BOARD,
     EDGES,
@@ -220,9 +221,10 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
             ledger, cut = error.ledger, error
     if dictionary is not None and run.is_dir():
         keep_dictionary(Run(run), dictionary)
+    junk = complain_of_junk(Run(run), (device, settings)) if run.is_dir() else None
     if feed is not None:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
-        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
+        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None, junk)
     try:
         if feed is None and (cut is None or run.is_dir()):
             click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "
