@@ -160,8 +160,7 @@ class Growing:
         self._db.execute("set enable_external_access = false")
         self._db.execute("set lock_configuration = true")
         self._db.execute(f"create temp table gaps ({GAPS})")
-        self._empty = schema.empty_table()
-        self._db.register("events", self._empty)
+        self._arrived(schema.empty_table())
         self._trace = _Watched(self._db, Vocabulary(dictionary, {"events": tuple(schema.names)},
                                                     bool(info.item_modes.events)), begin, info.nodes)
         self._trace.slack_ps, self._trace.apart_ps, self._trace.masked = slack_of(info, 0), apart, masked
@@ -257,7 +256,7 @@ class Growing:
         items = pa.concat_tables(self._waiting)
         self._waiting.clear()
         for begin in range(0, len(items), BATCH_ROWS):
-            self._db.register("events", items.slice(begin, BATCH_ROWS))
+            self._arrived(items.slice(begin, BATCH_ROWS))
             for number in self.watched:
                 for table, question in self._trace.kept[number].items():
                     [(rows,)] = self._db.execute(f"insert into kept_{number}_{table} {question}").fetchall()
@@ -265,12 +264,16 @@ class Growing:
             if "aborted" in items.column_names:
                 self._db.execute("insert into gaps select node, time_ps, time_ps, 1, 'aborted', false from events "
                                  "where aborted")
-        self._db.register("events", self._empty)
         self._rows = count_of(self._trace, "select count(*) from gaps")
         newest = items.group_by("node").aggregate([("time_ps", "max")])
         # A loss is always reported before the next item of its node.
         for node, time_ps in zip(newest["node"].to_pylist(), newest["time_ps_max"].to_pylist(), strict=True):
             self._known[node] = max(self._known[node], time_ps)
+
+    def _arrived(self, items: pa.Table) -> None:
+        # A table, because each rule reads it.
+        self._db.register("arrived", items)
+        self._db.execute("create or replace temp table events as from arrived")
 
     def _judge(self, number: int, rule: Rule) -> Violation | None:
         trace, since = self._trace, self._trace.since[number]

@@ -23,8 +23,8 @@ from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_live"]
 
-#: Seconds between two looks at a recording that grows all the time; and while it does not exist yet.
-_LOOK_S, _WAIT_S = 0.03, 0.02
+#: Seconds between two looks at a recording that grows all the time; that has not grown; and that does not exist yet.
+_LOOK_S, _IDLE_S, _WAIT_S = 0.03, 0.02, 0.02
 
 
 def check_live(path: Path, rules: Path, dictionary: Path | None, parent: int, say: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ def check_live(path: Path, rules: Path, dictionary: Path | None, parent: int, sa
     growing = Growing.of(own, run, schema, book, 0)
     try:
         judge = _Judge(growing, say)
-        judge.follow(follow(path, lambda: os.getppid() == parent and pulse.alive(), after=judge.after,
+        judge.follow(follow(path, lambda: os.getppid() == parent and pulse.alive(), after=judge.after, look_s=_IDLE_S,
                             stop=lambda: judge.over), fields)
     finally:
         growing.close()

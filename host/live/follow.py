@@ -244,7 +244,7 @@ class _Column:
 
 def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callable[[], bool] = lambda: False,
            wait: bool = True, framing: bool = False, new: bool = False,
-           after: Callable[[Known, bool], None] | None = None) -> Iterator[Part]:
+           after: Callable[[Known, bool], None] | None = None, look_s: float = _LOOK_S) -> Iterator[Part]:
     """The contents of a RUN, and those that are appended, until the recording ends.
 
     An empty table is returned while there is nothing new, so that a caller can look at other things.
@@ -257,6 +257,7 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
     framing : as :class:`Follow`.
     new : leaves out what is already there.
     after : called when the parts of a piece have been returned: what is known of them, and whether nothing was new.
+    look_s : seconds between two looks at a recording that has not grown.
 
     Raises
     ------
@@ -295,7 +296,7 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
             if not data and over:
                 break
             if not data:
-                time.sleep(_LOOK_S)
+                time.sleep(look_s)
                 yield pa.table({})
     finally:
         tail.close()

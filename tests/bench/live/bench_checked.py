@@ -1,6 +1,6 @@
-"""How late `hypermon record --check` says a violation, at a rate of items: ten rules, each violated once.
+"""How late `hypermon record --check` says a violation, at a rate of items: up to ten rules, each violated once.
 
-    python tests/bench/live/bench_checked.py [--rate 1e5] [--seconds 8]
+    python tests/bench/live/bench_checked.py [--rate 1e5] [--seconds 8] [--rules 10]
 
 A RUN is written as a board and a recorder would, in real time: a census every 10 ms. The process that judges reads it.
 Prints for each rule the time from the census with which the violation is certain, as it was written, until the report
@@ -43,10 +43,10 @@ _RULES = {
 }
 
 
-def rules(step: int) -> str:
-    """Ten rules, on the nodes 0 to 9. ``step``: windows between two items."""
+def rules(step: int, count: int) -> str:
+    """Rules on the nodes from 0 on. ``step``: windows between two items."""
     text = ""
-    for n in range(10):
+    for n in range(count):
         kind = list(_RULES)[n % len(_RULES)]
         values = {"n": n, "turn": 16 * 8 * step * 10, "most": 24 * step * 10}
         text += f'[[rule]]\nname = "{n}"\nkind = "{kind}"\n{_RULES[kind] % values}\n'
@@ -87,11 +87,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=1e5)
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--rules", type=int, default=10)
     asked = parser.parse_args()
     step = round(1e8 / asked.rate)
     written = pieces(step, asked.seconds)
     with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "rules.toml").write_text(rules(step))
+        (Path(name) / "rules.toml").write_text(rules(step, asked.rules))
         run, arrived, ready = Path(name) / "run", {}, threading.Event()
         process = subprocess.Popen(hypermon_command("check", str(run), f"{name}/rules.toml", "--of", str(os.getpid())),
                                    stdout=subprocess.PIPE, text=True)
@@ -116,7 +117,7 @@ def main() -> None:
         reader.join()
         process.wait()
     lags = []
-    for node in range(10):
+    for node in range(asked.rules):
         if str(node) not in arrived:
             print(f"{node} {list(_RULES)[node % len(_RULES)]:10}  was not said")
             continue
