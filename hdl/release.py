@@ -1,4 +1,4 @@
-"""Released Verilog: the named configurations as self-contained, linted files: `make release-verilog`.
+"""Released Verilog: the named configurations as self-contained, linted files: `python -m hypermon.hdl.release`.
 
 Each file begins with its contents, how it was made, and a SHA-256 of everything below the header; ``SHA256SUMS``
 has the hashes of the files themselves.
@@ -83,7 +83,7 @@ def release(name: str, out: Path) -> Path:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make release-verilog", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hypermon.hdl.release", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RELEASED)} (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=Path(".build/release"))
     args = parser.parse_args(argv)
@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         made = [release(name, args.output) for name in args.names or RELEASED]
     except LintError as error:
-        sys.exit(f"make release-verilog: {error}")
+        sys.exit(f"python -m hypermon.hdl.release: {error}")
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
     (args.output / "SHA256SUMS").write_text(sums)
     print(f"{args.output}: {len(made)} files, linted, and SHA256SUMS")
