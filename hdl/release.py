@@ -6,6 +6,7 @@ has the hashes of the files themselves.
 
 import argparse
 import hashlib
+import re
 import shlex
 import subprocess
 import sys
@@ -40,7 +41,22 @@ def _header(name: str, what: str, options: str, body: str) -> str:
         f"// HYPERMON {version('hypermon')}, {name}: {what}.",
         "// Ports, clocks and constraints: docs/integrate.md. License: BSD-2-Clause.",
         f'// Made by: make verilog OUT={name}.v ARGS="{options}"',
+        "// An instance; each port is connected to a net of its own name:",
+        *(f"//   {line}" for line in _instance(body)),
         f"// SHA-256 of all below this line: {hashlib.sha256(body.encode()).hexdigest()}", ""))
+
+
+def _instance(body: str) -> list[str]:
+    """Declarations of nets, and an instance of the outermost module that is connected to them."""
+    found = re.search(r"^module (hypermon|hypermon_port)\((.*?)\);(.*?)^endmodule", body, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return []
+    top, names, inside = found[1], re.findall(r"\w+", found[2]), found[3]
+    widths = {name: width for width, name in re.findall(
+        r"^  (?:input|output|inout) (?:wire |reg )?(\[\d+:\d+\] )?(\w+);", inside, re.MULTILINE)}
+    ends = [","] * (len(names) - 1) + [""]
+    return [*(f"wire {widths.get(name, '')}{name};" for name in names), f"{top} board (",
+            *(f"  .{name}({name}){end}" for name, end in zip(names, ends, strict=True)), ");"]
 
 
 def split(text: str) -> tuple[str, str, str]:
