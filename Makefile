@@ -12,6 +12,10 @@ BUILD  := .build
 # Verilog goes to OUT, made with the options ARGS: make verilog OUT=board.v ARGS="--nodes 8"
 OUT    := $(BUILD)/verilog/hypermon.v
 ARGS   :=
+# Which of several, for the commands that name them: make mutation OF=host
+OF     :=
+# $(call of,FIRST OTHERS...): OF, or the first
+of = $(if $(OF),$(if $(filter $(OF),$(1)),$(OF),$(error OF=$(OF): there are $(1))),$(firstword $(1)))
 # Packages are installed only if their hashes are in the locked files. HASHES=no: the same versions, without that check.
 HASHES := yes
 # A process more than cores (tests/conftest.py); the tests of a file stay together, because they share what they build.
@@ -88,46 +92,18 @@ lint: $(DEV) ## ruff everywhere, mypy --strict on the host side, for Windows too
 verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/integrate.md)
 	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
 
-.PHONY: release-verilog
-release-verilog: $(SIM) ## Verilog of the named configurations, with headers, linted, into .build/release (1 minute)
-	@$(BIN)/python -m hypermon.hdl.release $(ARGS)
-
-.PHONY: arduino-library
-arduino-library: $(SIM) ## the node library as a zip for the Arduino IDE: .build/HypermonNode.zip (1 s; see docs/nodes.md)
-	@$(BIN)/python -m hypermon.sim.emulate.arduino -o $(BUILD)/HypermonNode.zip $(ARGS)
-
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation
-mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; continues where it was interrupted)
-	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
-
-.PHONY: mutation-host
-mutation-host: need-g++ $(DEV) ## 300 mutants of the host meet its tests (an hour or two; continues where it was interrupted)
-	@$(BIN)/python tests/mutation/host_campaign.py $(ARGS)
-
-.PHONY: mutation-handwritten
-mutation-handwritten: need-g++ $(DEV) ## mutants written by hand: all must be killed (half an hour; likewise)
-	@$(BIN)/python tests/mutation/handwritten.py $(ARGS)
+mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests, or OF=host, OF=handwritten (an hour or two; continues)
+	@$(BIN)/python tests/mutation/$(if $(filter gateware,$(call of,gateware host handwritten)),campaign,$(OF:host=host_campaign)).py $(ARGS)
 
 .PHONY: timing
-timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
-	@$(BIN)/python -m hypermon.boards.measure.core_timing $(ARGS)
-
-.PHONY: levels
-levels: $(DEV) ## logic levels and size of the core by stage, on an ECP5 (1 minute)
-	@$(BIN)/python -m hypermon.boards.measure.levels $(ARGS)
-
-.PHONY: resources
-resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
-	@$(BIN)/python -m hypermon.boards.measure.resources $(ARGS)
-	@$(BIN)/python docs/tools/generate.py
-
-.PHONY: timing-links
-timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
-	@$(BIN)/python -m hypermon.boards.measure.link_timing $(ARGS)
+timing: $(DEV) ## static timing on an ECP5-25F, of the core or OF=links; its OF=levels (1 minute), OF=resources (an hour)
+	@$(BIN)/python -m hypermon.boards.measure.$(patsubst links,link_timing,$(patsubst core,core_timing,$(call of,core links levels resources))) $(ARGS)
+	@$(if $(filter resources,$(OF)),$(BIN)/python docs/tools/generate.py)
 
 .PHONY: bitstreams
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (five hours)
@@ -139,31 +115,26 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 	  rm -f "$$since"; done; \
 	$(BIN)/python docs/tools/generate.py && { [ -z "$$failed" ] || { echo "Not built:$$failed" >&2; exit 1; }; }
 
-.PHONY: bitstream-package
-bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
-	@$(BIN)/python -m hypermon.boards.toolchain.wheel $(ARGS)
-
 .PHONY: bitstream-check
 bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netlist, and recorded from: docs/first-light.md (some minutes)
 	@$(BIN)/python tests/bitstream/check.py $(or $(BOARD),ice40-hx8k) $(ARGS)
+
+.PHONY: example
+example: need-g++ $(DEV) $(if $(filter litex,$(OF)),$(LITEX)) $(if $(filter spark,$(OF)),$(SPARK)) ## examples run: the benches of docs/cocotb.md, or OF=litex, OF=spark (1 to 2 minutes)
+	@case $(call of,cocotb litex spark) in \
+	cocotb) $(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS);; \
+	litex) $(BIN)/python examples/litex/run.py --litex $(BUILD)/litex-env/bin/python --folder $(BUILD)/litex $(ARGS);; \
+	spark) command -v java >/dev/null || { echo "java is missing. On Debian: apt-get install openjdk-17-jre-headless" >&2; exit 1; }; \
+	  $(BIN)/python -m pytest -m slow tests/host/analysis/test_spark.py $(ARGS);; esac
+
+.PHONY: guest
+guest: need-g++ $(DEV) ## an unmodified Linux in QEMU, and the verilated board at its USB port, or OF=pcie, OF=gpio (2 to 4 minutes)
+	@$(BIN)/python tests/e2e/$(call of,usb pcie gpio)_guest.py $(ARGS)
 
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
 	@$(BIN)/python -m hypermon.studies.ipsc.paper $(ARGS)
 	@$(BIN)/python docs/tools/generate.py
-
-.PHONY: cocotb
-cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARGS="core --simulator icarus --waves")
-	@$(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS)
-
-.PHONY: litex
-litex: need-g++ $(SIM) $(LITEX) ## the example SoC with LiteX, simulated and recorded: docs/integrate.md (1 minute)
-	@$(BIN)/python examples/litex/run.py --litex $(BUILD)/litex-env/bin/python --folder $(BUILD)/litex $(ARGS)
-
-.PHONY: spark
-spark: $(DEV) $(SPARK) ## the analyses by a local Spark, with Java 17 or later: docs/several-boards.md (1 minute; the first time 2, 460 MB)
-	@command -v java >/dev/null || { echo "java is missing. On Debian: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
-	$(BIN)/python -m pytest -m slow tests/host/analysis/test_spark.py $(ARGS)
 
 .PHONY: machines
 machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
@@ -173,32 +144,13 @@ machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/
 BENCH ?= *
 
 .PHONY: bench
-bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes; BENCH=scale: one)
-	@for bench in tests/bench/bench_$(BENCH).py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
-
-.PHONY: bench-peers
-bench-peers: $(DEV) ## other programs on the same events, in the same minute, and the limits of this machine (2 minutes)
-	@$(BIN)/python tests/bench/peers/measure.py $(ARGS)
-
-.PHONY: qemu
-qemu: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board by USB (2 minutes; the first time 4)
-	@$(BIN)/python tests/e2e/usb_guest.py $(ARGS)
-
-.PHONY: pcie-guest
-pcie-guest: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board in a PCIe slot (2 minutes; the first time 4, 60 MB)
-	@$(BIN)/python tests/e2e/pcie_guest.py $(ARGS)
-
-.PHONY: gpio
-gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (4 minutes; the first time 6, 300 MB)
-	@$(BIN)/python tests/e2e/gpio_guest.py $(ARGS)
+bench: need-g++ $(DEV) ## speeds, sizes and costs (some minutes; BENCH=scale: one of them; BENCH=peers: other programs too)
+	@for bench in tests/bench/$(if $(filter peers,$(BENCH)),peers/measure,bench_$(BENCH)).py; do \
+	  echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs
-docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
-	@$(BIN)/python docs/tools/generate.py
-
-.PHONY: pictures
-pictures: need-g++ $(DEV) ## the pictures on the pages, taken anew with Debian's chromium (1 minute)
-	@$(BIN)/python docs/tools/pictures.py
+docs: $(if $(filter pictures,$(OF)),need-g++) $(DEV) ## write the tables in docs/ anew; OF=pictures: the pictures, with Debian's chromium (1 minute)
+	@$(BIN)/python docs/tools/$(patsubst tables,generate,$(call of,tables pictures)).py
 
 .PHONY: site
 site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)
@@ -207,12 +159,8 @@ site: $(SITE) ## the documentation as a site with search and a reference, links 
 	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/tools/site.py
 
 .PHONY: dist
-dist: need-g++ $(DEV) $(DIST) ## all files of a release, with checksums: .build/dist (2 minutes; docs/develop/release.md)
-	@$(BIN)/python .ci/dist.py $(ARGS)
-
-.PHONY: dist-check
-dist-check: need-g++ $(DEV) ## each file of .build/dist, installed and used in an empty environment (5 minutes)
-	@.ci/dist-check $(ARGS)
+dist: need-g++ $(DEV) $(if $(OF),,$(DIST)) ## all files of a release, with checksums: .build/dist (2 minutes); OF=check: each installed and used
+	@$(if $(filter check,$(call of,files check)),.ci/dist-check,$(BIN)/python .ci/dist.py) $(ARGS)
 
 .PHONY: clean
 clean: ## remove what was built and cached; .venv stays

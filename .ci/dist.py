@@ -1,4 +1,4 @@
-"""Makes all files of a release: `make dist`. `make dist-check` installs and uses each of them.
+"""Makes all files of a release: `make dist`. `make dist OF=check` installs and uses each of them.
 
 ========================================  ===============================================================
 `hypermon-VERSION.tar.gz`                 the sources, from which everything else can be made
@@ -143,7 +143,7 @@ def main() -> None:
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes")
     for line in left_out:
         print(f"left out: {line}")
-    print("To check them: make dist-check")
+    print("To check them: make dist OF=check")
 
 
 if __name__ == "__main__":

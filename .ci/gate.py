@@ -96,9 +96,9 @@ STEPS = (
          "make -C .build/ci/demo demo && rm -rf .build/ci/demo", 60),
     Step("plain install", "tests/plain_install.sh", 15),
     Step("documentation site", "make site", 25),
-    Step("Linux at the USB port", 'make qemu ARGS="--nodes 4 --events 300"', 60, optional=True,
+    Step("Linux at the USB port", 'make guest ARGS="--nodes 4 --events 300"', 60, optional=True,
          ready=_fetched("linux_guest", "unpack")),
-    Step("Linux with the board in a slot", 'make pcie-guest ARGS="--nodes 4 --events 2000"', 60, optional=True,
+    Step("Linux with the board in a slot", 'make guest OF=pcie ARGS="--nodes 4 --events 2000"', 60, optional=True,
          ready=_fetched("newer_qemu", "emulator")),
     Step("bitstreams of each family", "make test-slow ARGS='--dist=load tests/boards/toolchain/test_bitstream.py "
          f"-k bitstream {_TESTS}'", 430, optional=True),

@@ -35,8 +35,8 @@ WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What
         "locked-dev.txt": "What tests, lint, proofs, timing and boards need besides",
         "locked-site.txt": "What `make site` needs, in an environment of its own",
         "locked-dist.txt": "What `make dist` needs, in an environment of its own",
-        "locked-litex.txt": "What `make litex` needs besides, in an environment of its own",
-        "locked-spark.txt": "What `make spark` needs besides PySpark, in an environment of its own"}
+        "locked-litex.txt": "What `make example OF=litex` needs besides, in an environment of its own",
+        "locked-spark.txt": "What `make example OF=spark` needs besides PySpark, in an environment of its own"}
 
 
 def pinned(constraints: str) -> dict[str, str]:

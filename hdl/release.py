@@ -1,4 +1,4 @@
-"""Released Verilog: the named configurations as self-contained, linted files: `make release-verilog`.
+"""Released Verilog: the named configurations as self-contained, linted files: `python -m hypermon.hdl.release`.
 
 Each file begins with its contents, how it was made, and a SHA-256 of everything below the header; ``SHA256SUMS``
 has the hashes of the files themselves.
@@ -6,6 +6,7 @@ has the hashes of the files themselves.
 
 import argparse
 import hashlib
+import re
 import shlex
 import subprocess
 import sys
@@ -40,7 +41,22 @@ def _header(name: str, what: str, options: str, body: str) -> str:
         f"// HYPERMON {version('hypermon')}, {name}: {what}.",
         "// Ports, clocks and constraints: docs/integrate.md. License: BSD-2-Clause.",
         f'// Made by: make verilog OUT={name}.v ARGS="{options}"',
+        "// An instance; each port is connected to a net of its own name:",
+        *(f"//   {line}" for line in _instance(body)),
         f"// SHA-256 of all below this line: {hashlib.sha256(body.encode()).hexdigest()}", ""))
+
+
+def _instance(body: str) -> list[str]:
+    """Declarations of nets, and an instance of the outermost module that is connected to them."""
+    found = re.search(r"^module (hypermon|hypermon_port)\((.*?)\);(.*?)^endmodule", body, re.MULTILINE | re.DOTALL)
+    if found is None:
+        return []
+    top, names, inside = found[1], re.findall(r"\w+", found[2]), found[3]
+    widths = {name: width for width, name in re.findall(
+        r"^  (?:input|output|inout) (?:wire |reg )?(\[\d+:\d+\] )?(\w+);", inside, re.MULTILINE)}
+    ends = [","] * (len(names) - 1) + [""]
+    return [*(f"wire {widths.get(name, '')}{name};" for name in names), f"{top} board (",
+            *(f"  .{name}({name}){end}" for name, end in zip(names, ends, strict=True)), ");"]
 
 
 def split(text: str) -> tuple[str, str, str]:
@@ -83,7 +99,7 @@ def release(name: str, out: Path) -> Path:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make release-verilog", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hypermon.hdl.release", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RELEASED)} (default: all)")
     parser.add_argument("-o", "--output", type=Path, default=Path(".build/release"))
     args = parser.parse_args(argv)
@@ -93,7 +109,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         made = [release(name, args.output) for name in args.names or RELEASED]
     except LintError as error:
-        sys.exit(f"make release-verilog: {error}")
+        sys.exit(f"python -m hypermon.hdl.release: {error}")
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
     (args.output / "SHA256SUMS").write_text(sums)
     print(f"{args.output}: {len(made)} files, linted, and SHA256SUMS")

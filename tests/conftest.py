@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from .long_tail import LongTail
@@ -17,6 +18,10 @@ from .patience import ending
 
 # Here, before anything is built, and in the environment, because commands under test build boards too.
 os.environ.setdefault("HYPERMON_BUILD", "quick")
+
+# An example may take long where other programs run; what hangs is found by its test's limit.
+hypothesis.settings.register_profile("shared", deadline=None)
+hypothesis.settings.load_profile("shared")
 
 
 def pytest_collection_finish(session):

@@ -94,6 +94,7 @@ def test_make_alone_lists_every_public_target():
     listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True,
                             timeout=patience(60)).stdout
     assert public <= set(re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE))
+    assert len(public) <= 25, "a list that is read: several things of a kind are one command, with OF="
 
 
 def test_the_index_has_every_page():

@@ -298,14 +298,14 @@ ACROSS = {
         "hdl/layout host/blocks host/device host/errors host/record host/recording host/text sim/stimulus "
         "sim/virtual",
     "sim/serve": "hdl/layout",
-    "sim/stimulus": "hdl/layout host host/errors host/text",
+    "sim/stimulus": "hdl/layout host host/analysis host/blocks host/errors host/text",
     "sim/uart_server": "hdl/layout host/errors",
-    "sim/virtual": "hdl/layout hdl/stream hdl/verilog host/errors host/link",
+    "sim/virtual": "hdl/layout hdl/stream hdl/verilog host/blocks host/errors host/link",
     "sim/virtual/memory": "hdl/stream host/errors",
     "sim/virtual/pcie": "hdl/layout hdl/verilog host/errors",
     "sim/commands":
-        "hdl/layout host/blocks host/cli host/device host/errors host/export host/link host/record host/recording "
-        "host/text",
+        "hdl/layout host/blocks host/cli host/device host/dictionary host/errors host/export host/link host/record "
+        "host/recording host/text",
     "studies/commands": "hdl/layout host/analysis host/cli host/errors host/recording host/text",
 }
 

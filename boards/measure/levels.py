@@ -1,4 +1,4 @@
-"""Logic levels and size of the core by stage, on an ECP5: `make levels` (synthesis only, nothing is placed).
+"""Logic levels and size of the core by stage, on an ECP5: `make timing OF=levels` (synthesis only, nothing is placed).
 
 A path through more than four lookup tables misses 150 MHz on an ECP5 of speed 6 as soon as its wires are long. The
 netlist of the synthesis shows such paths a minute after a change; place and route needs ten.
@@ -180,7 +180,7 @@ def size_by_room(cells: Cells) -> dict[str, tuple[int, int]]:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make levels", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make timing OF=levels", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="extended")
     options = [option.name.lower() for option in Option]

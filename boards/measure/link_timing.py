@@ -1,4 +1,4 @@
-"""Static timing of the links on an ECP5-25F: `make timing-links`.
+"""Static timing of the links on an ECP5-25F: `make timing OF=links`.
 
 Each link and its crossing are placed between the link's pins and a shell of shift registers in place of the board,
 which needs only minutes. With ``--board`` the whole board of 16 nodes takes the place of the shell, with its ports at
@@ -104,7 +104,7 @@ def whole_board(link: str, config: str) -> LinkedTop:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make timing-links", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make timing OF=links", description=__doc__)
     parser.add_argument("--links", nargs="+", choices=NEEDED, default=list(NEEDED))
     parser.add_argument("--board", choices=[sink.name.lower() for sink in Sink],
                         help="The whole board, not the link alone.")

@@ -1,4 +1,4 @@
-"""Size of the core on an ECP5, by nodes, sinks and depths: `make resources` (synthesis only, nothing is placed).
+"""Size of the core on an ECP5, by nodes, sinks and depths: `make timing OF=resources` (synthesis only).
 
 Rows are kept in docs/tools/resources.csv, the source of the table in docs/integrate.md.
 """
@@ -63,7 +63,7 @@ def measure(core: Core, folder: Path) -> dict[str, object]:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make resources", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make timing OF=resources", description=__doc__)
     parser.add_argument("--only", type=int, nargs="+", metavar="ROW", help="rows of the table, from 0 (default: all)")
     parser.add_argument("--table", type=Path, default=Path("docs/tools/resources.csv"))
     parser.add_argument("--output", type=Path, default=Path(".build/resources"))

@@ -1,4 +1,4 @@
-"""Builds the wheel `hypermon-bitstreams` from finished builds: `make bitstream-package`.
+"""Builds the wheel `hypermon-bitstreams` from finished builds: `python -m hypermon.boards.toolchain.wheel`.
 
 It contains the bitstreams and ``manifest.json``: for each its board, configuration, gateware, commit, tools and
 SHA-256. Builds from other sources than these are rejected, so that a package is consistent.
@@ -93,14 +93,14 @@ def wheel(built: Iterable[Path], out: Path) -> Path:
 
 def main(argv: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make bitstream-package", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hypermon.boards.toolchain.wheel", description=__doc__)
     parser.add_argument("--built", type=Path, default=Path(".build/boards"), help="folder of `hypermon build`")
     parser.add_argument("-o", "--out", type=Path, default=Path(".build/dist"), help="folder of the wheel")
     args = parser.parse_args(argv)
     try:
         made = wheel(args.built.glob("*.json"), args.out)
     except PackageError as error:
-        sys.exit(f"make bitstream-package: {error}")
+        sys.exit(f"python -m hypermon.boards.toolchain.wheel: {error}")
     print(f"{made}: {made.stat().st_size} bytes, sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
 
 

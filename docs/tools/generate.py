@@ -323,7 +323,7 @@ def mtbf() -> str:
 
 
 def resources() -> str:
-    """Resources of the core, as `make resources` counted them."""
+    """Resources of the core, as `make timing OF=resources` counted them."""
     with (TOOLS / "resources.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     names = {"config": "sinks", "vectors": "strobe vectors", "frames": "event frames", "store": "store, beats"}

@@ -1,4 +1,4 @@
-"""Takes the pictures of the pages with Chromium: ``make pictures``. Needs Debian's package `chromium`.
+"""Takes the pictures of the pages with Chromium: ``make docs OF=pictures``. Needs Debian's package `chromium`.
 
 docs/pictures/timeline.png is the time line of the demo's program, recorded by a host that is too slow now and then: a
 fiftieth of the run, with the first losses at its end.
@@ -41,7 +41,7 @@ def timeline(run: Path, chromium: str) -> None:
     [(first, end)] = open_run(run).sql(
         "select (select min(from_ps) from loss), (select max(time_ps) from events)").fetchall()
     if first is None:
-        sys.exit(f"make pictures: nothing was lost at {_RATE} bytes per second; the picture shows a loss")
+        sys.exit(f"make docs OF=pictures: nothing was lost at {_RATE} bytes per second; the picture shows a loss")
     span = end // _PART
     serving = subprocess.Popen([HYPERMON, "view", run, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
@@ -64,7 +64,7 @@ def main() -> None:
     set_up()
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("make pictures: chromium is missing. On Debian: apt-get install chromium")
+        sys.exit("make docs OF=pictures: chromium is missing. On Debian: apt-get install chromium")
     PICTURES.mkdir(exist_ok=True)
     timeline(recorded(), chromium)
 

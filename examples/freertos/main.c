@@ -1,4 +1,9 @@
-/* Two tasks and a queue: the producer sends ten numbers, the consumer ends the program after the last. */
+/*
+ * Two tasks and a queue: the producer sends ten numbers, the consumer ends the program after the last.
+ * Its argument is the file of port writes. Each change of the strobe is one, so it is recorded by
+ *
+ *     hypermon sim FILE -o RUN --config extended --mode event --edge both
+ */
 #include <stdlib.h>
 
 #include "FreeRTOS.h"

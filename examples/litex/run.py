@@ -1,4 +1,4 @@
-"""Builds the example SoC, plays a stimulus, and makes a recording of what its DMA has put into memory: `make litex`."""
+"""Builds the example SoC, plays a stimulus, makes a recording of what its DMA has written: `make example OF=litex`."""
 
 import argparse
 import csv

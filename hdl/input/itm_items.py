@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from ..layout import EVENT_SIZE_BITS, PORT_BITS
+from ..layout import EVENT_SIZE_BITS, ITM_OVERFLOW, PORT_BITS
 from .byte_items import ABORT_CLOCKS, AfterError, byte_items_signature
 
 __all__ = ["ItmItems"]
@@ -25,7 +25,7 @@ class ItmItems(wiring.Component):
     aaaaa0ss, ss not 00             instrumentation, port a, 1, 2 or 4 bytes
     aaaaa1ss, ss not 00             hardware source, discriminator a, 1, 2 or 4 bytes
     00000000, and more of them      synchronization: at least five, then 10000000
-    01110000                        overflow: the ITM has lost packets; counts as rejected
+    01110000                        overflow: the ITM has lost packets; an event of one byte, ITM_OVERFLOW
     0ttt0000                        time stamp, no event
     11tt0000, 10010100, 10110100    time stamps with more bytes, no event
     cxxx1x00                        extension, with more bytes if c is 1, no event
@@ -93,7 +93,8 @@ class ItmItems(wiring.Component):
                     m.d.sync += left.eq(_MORE_MAX - 1)
                     m.d.comb += wrong.eq(~(more | single))
                     with m.If(byte == 0x70):
-                        m.d.sync += self.rejected.eq(1)
+                        m.d.comb += [self.load.eq(1), self.count.eq(3),
+                                     self.nibbles.eq(Cat(one, Const(ITM_OVERFLOW, 8)))]
                     with m.If(more):
                         m.next = "MORE"
                 error.leave(m)

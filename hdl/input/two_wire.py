@@ -36,8 +36,8 @@ class TwoWire(wiring.Component):
     span : see above.
     byte, valid : a byte, high for one clock.
     fault : a byte was lost, high for one clock; after ``valid`` of the bytes before it, and never with it.
-    pause : the wires are idle, and everything before was delivered: no byte has begun for two spans; or, if
-        ``selected``, the node is not.
+    pause : the wires have paused, and everything before was delivered: no byte has begun for two spans; or, if
+        ``selected``, the node is not selected, or was not since the byte that was delivered in the clock before.
     busy : time counts: less than two spans have passed since a byte began.
     """
 
@@ -91,5 +91,15 @@ class TwoWire(wiring.Component):
             m.d.sync += self.byte.eq(kept)
         done = ~(broken | holds | failed | self.valid | self.fault)
         m.d.comb += self.busy.eq(lives | ~done)
-        m.d.sync += self.pause.eq((idle if self.selected else ~lives & ~edge) & done)
+        quiet = ~lives & ~edge
+        if not self.selected:
+            m.d.sync += self.pause.eq(quiet & done)
+            return m
+        # The node may be selected again, and send, before the byte from before that has its time.
+        apart = Signal()        # the node was not selected since the last byte that is not to be told from the next
+        with m.If(idle):
+            m.d.sync += apart.eq(1)
+        with m.Elif(self.valid | (edge & (count == 0) & ~holds)):
+            m.d.sync += apart.eq(0)
+        m.d.sync += self.pause.eq(((idle | quiet) & done) | (self.valid & apart & ~broken & ~failed))
         return m

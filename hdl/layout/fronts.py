@@ -5,7 +5,8 @@ from fractions import Fraction
 
 __all__ = [
     "FRONT_CRC", "FRONT_CRC_INIT", "FRONT_FRACTION_BITS", "FRONT_NIBBLE_CLOCKS", "FRONT_PERIOD_BITS",
-    "FRONT_SPAN_BITS", "FRONT_SPAN_BYTES", "FRONT_WIRES", "Front", "front_latency", "front_period", "front_span",
+    "FRONT_SPAN_BITS", "FRONT_SPAN_BYTES", "FRONT_WIRES", "Front", "ITM_OVERFLOW", "front_latency", "front_period",
+    "front_span",
 ]
 
 
@@ -27,12 +28,14 @@ class Front(enum.IntEnum):
 #: Number of wires from a node.
 FRONT_WIRES = {Front.PORT: 5, Front.TWO_WIRE: 2, Front.SELECTED: 3, Front.UART: 1, Front.SWO: 1}
 #: Bits of FRONT_SPAN, in clocks; of UART_PERIOD and SWO_PERIOD, of which these are a fraction of a clock.
-FRONT_SPAN_BITS, FRONT_PERIOD_BITS, FRONT_FRACTION_BITS = 20, 24, 8
+FRONT_SPAN_BITS, FRONT_PERIOD_BITS, FRONT_FRACTION_BITS = 20, 25, 8
 #: The least and the largest span, in periods of the node's clock, with bytes that follow each other directly; and some
 #: clocks more or less.
 FRONT_SPAN_BYTES = 7, 15
 #: CRC-8 of an event: polynomial x^8+x^2+x+1, highest bit first, and its state before the first byte.
 FRONT_CRC, FRONT_CRC_INIT = 0x07, 0xFF
+#: Id of the event for which an overflow packet of an ITM stands; stimulus ports have 0 to 31, the DWT 32 to 63.
+ITM_OVERFLOW = 64
 #: Clocks from a nibble that a front end delivers to its next.
 FRONT_NIBBLE_CLOCKS = 8
 

@@ -206,9 +206,9 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "that takes longer is rejected. 7 to 15 periods of the node's clock; 128 after power-up. This register "
              "and the next ones are only on a board with front ends; change it and the next three only while the nodes "
              "are silent"),
-    Register(0x1c4, "UART_PERIOD", "RW", 24,
+    Register(0x1c4, "UART_PERIOD", "RW", 25,
              "length of a bit at a node with a UART, in 1/256 clocks, at least 8 clocks; 1 Mbaud after power-up"),
-    Register(0x1c8, "SWO_PERIOD", "RW", 24, "the same at a node with SWO; 2 Mbaud after power-up"),
+    Register(0x1c8, "SWO_PERIOD", "RW", 25, "the same at a node with SWO; 2 Mbaud after power-up"),
     Register(0x1cc, "FRONT_LOWEST", "RW", 32,
              "nodes of two or three wires that send the lowest bit of a byte first; 0 after power-up"),
     Register(0x1d0, "FRONTS_0", "R", 32,

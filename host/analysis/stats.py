@@ -99,7 +99,7 @@ _STAMPS = {1: "", 2: ", stamps of half a clock", 4: ", stamps of a quarter of a 
 #: Names of the causes of a loss.
 _CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
            "regeneration_gate": "regeneration board full", "regeneration_line": "lost on a regeneration line",
-           "link": "lost on the link", "unsaid": "cause unknown"}
+           "node": "lost by the node itself, at least", "link": "lost on the link", "unsaid": "cause unknown"}
 
 
 def causes_text(figures: dict[str, Any]) -> str:

@@ -20,21 +20,26 @@ class ItemMode(enum.IntEnum):
     EVENT = 2
     #: A byte that a front end receives: in the stream, an event of one byte, which is its id.
     BYTE = 3
+    #: The same, of text: lines are put together by :func:`hypermon.host.export.text_lines.text_lines`.
+    LINE = 4
 
 
 @dataclass(frozen=True)
 class ItemModes:
     """The modes of a board's nodes, as registers WORD_NODES and EVENT_NODES have them: bit i of ``words`` or of
-    ``events`` is set if node i is in that mode, and both are if it is in byte mode."""
+    ``events`` is set if node i is in that mode, and both are if it is in byte mode. ``lines``: of these, the nodes
+    whose bytes are text."""
 
     words: int = 0
     events: int = 0
+    lines: int = 0
 
     @classmethod
     def of(cls, modes: Sequence[ItemMode]) -> "ItemModes":
         """From a list with the mode of every node."""
-        return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode in (wanted, ItemMode.BYTE))
-                     for wanted in (ItemMode.WORD, ItemMode.EVENT)))
+        single = (ItemMode.BYTE, ItemMode.LINE)
+        return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode in wanted) for wanted in (
+            (ItemMode.WORD, *single), (ItemMode.EVENT, *single), (ItemMode.LINE,))))
 
     @property
     def longer(self) -> int:
@@ -44,7 +49,7 @@ class ItemModes:
     def on(self, nodes: int) -> "ItemModes":
         """The modes without bits of nodes that a board with the given number of nodes does not have."""
         every = (1 << nodes) - 1
-        return ItemModes(self.words & every, self.events & every)
+        return ItemModes(self.words & every, self.events & every, self.lines & every)
 
     def in_stream(self, nodes: int) -> "ItemModes":
         """The modes as the stream has them: byte mode is event mode, and no other bits."""
@@ -52,7 +57,9 @@ class ItemModes:
 
     def said(self, node: int) -> ItemMode:
         """The mode of a node, as it was set."""
-        return ItemMode.BYTE if self.words & self.events & 1 << node else self[node]
+        if not self.words & self.events & 1 << node:
+            return self[node]
+        return ItemMode.LINE if self.lines >> node & 1 else ItemMode.BYTE
 
     def __getitem__(self, node: int) -> ItemMode:
         """The mode of a node as the stream and the tables have it: of one in byte mode, EVENT."""

@@ -1,7 +1,7 @@
 """The command ``hypermon``.
 
-Flow: commands, welcome, options, settings, record, several_boards, devices, runs, compare, analyse, live, boards,
-    dictionary, complete, help_examples, progress_line, progress_json
+Flow: commands, welcome, options, settings, record, contract, several_boards, devices, runs, compare, analyse, live,
+    boards, dictionary, complete, help_examples, progress_line, progress_json, junk_line
 """
 
 import os

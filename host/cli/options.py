@@ -28,8 +28,9 @@ SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POI
                        help="Sample the data before or after the edge (default: before; after with both edges).")
 MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
                      help="What an item is: a nibble (default), a word (8 nibbles) or an event (its length, then "
-                          "bytes). Of a node with fewer wires than a port also a byte (default) or, of SWO, a packet: "
-                          "itm (default). NODE= sets one node. All but nibbles need --config extended.")
+                          "bytes). Of a node with fewer wires than a port also a byte (default), a line of text, or, "
+                          "of SWO, a packet: itm (default). NODE= sets one node. All but nibbles need --config "
+                          "extended.")
 MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                      help="Keep only items whose bit is set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (nibbles 0 "
                           "and 15; needs --config extended). Or only events with the given ids: "

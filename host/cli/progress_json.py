@@ -58,9 +58,11 @@ class ProgressJson:
         if self._pipe and sys.platform != "win32":
             os.set_blocking(self._descriptor, blocking)
 
-    def end(self, ledger: Ledger, how: str, proper: bool = True) -> None:
-        """The last line: the accounts, ``how`` it ended, and whether that was as it was asked to."""
-        last = _figures(ledger) | self._place | {"how": how, "proper": proper}
+    def end(self, ledger: Ledger, how: str, proper: bool = True,
+            junk: dict[str, Any] | None = None) -> None:
+        """The last line: the accounts, ``how`` it ended, whether that was as it was asked to, and how
+        many items make no sense."""
+        last = _figures(ledger) | self._place | {"how": how, "proper": proper, "junk": junk}
         with contextlib.suppress(BrokenPipeError):
             os.write(self._descriptor, f"{json.dumps(last)}\n".encode())
 

@@ -10,6 +10,8 @@ import click
 from hypermon.hdl.layout import Sink
 from hypermon.host.analysis.stats import lost_text
 from hypermon.host.cli.complete import boards_like
+from hypermon.host.cli.contract import Contract
+from hypermon.host.cli.junk_line import complain_of_junk
 from hypermon.host.cli.options import (
     BOARD,
     EDGES,
@@ -93,14 +95,19 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
               help="Print a line per item, as `hypermon tail RUN` does. A slow reader delays only the lines. If the "
                    "reader ends, the recording ends.")
 @click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
-              help="Event dictionary: a copy is kept in RUN, and used by --print.")
+              help="Event dictionary: a copy is kept in RUN, and used by --print and --check.")
+@click.option("--check", "rules", metavar="RULES", type=click.Path(path_type=Path),
+              help="Judge by RULES while recording: the first violation of each rule is reported at once, and the "
+                   "verdicts after the end, as by `hypermon check RUN RULES`, with its exit status.")
+@click.option("--until-fail", is_flag=True, help="Stop at the first violation. Needs --check.")
 def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
                    until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
                    wires: str, echo: Path | None, trigger_in: str | None, as_json: bool, printing: bool,
-                   dictionary: Path | None, config: str, window: str | None, drain: str, flush_ms: float,
-                   edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...], rates: tuple[str, ...],
-                   orders: tuple[str, ...], glitch: int, rate_limit: str | None, masks: tuple[str, ...],
-                   start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float) -> None:
+                   dictionary: Path | None, rules: Path | None, until_fail: bool, config: str, window: str | None,
+                   drain: str, flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...],
+                   modes: tuple[str, ...], rates: tuple[str, ...], orders: tuple[str, ...], glitch: int,
+                   rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
+                   pretrigger: int, item_timeout_ms: float) -> int:
     """Record a board, or several as one, until Ctrl-C.
 
     Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
@@ -113,8 +120,12 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
         raise HypermonError("--until-trigger needs --stop or --start")
     if printing and (as_json or keep != "raw" or len(boards) > 1):
         raise HypermonError("--print prints the blocks of one board: omit --json, --keep and further boards")
-    if dictionary is not None:
-        load_dictionary(dictionary)
+    if until_fail and rules is None:
+        raise HypermonError("--until-fail needs --check RULES")
+    if rules is not None and (len(boards) > 1 or keep != "raw" or drain != "stream"):
+        raise HypermonError("--check judges the stream of one board: omit --keep, --drain and further boards")
+    book = None if dictionary is None else load_dictionary(dictionary)
+    contract = None if rules is None else Contract(rules, book, until_fail)
     if last_minutes is not None and (keep != "raw" or drain != "stream"):
         raise HypermonError("--last-minutes keeps blocks of the stream: omit --keep and --drain")
     sink = Sink[config.upper()]
@@ -124,17 +135,25 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
     refuse_existing(run)
     if len(boards) > 1:
         record_several(click.get_current_context(), boards, run, follow, wires, echo, as_json)
-        return
+        return 0
     with open_device(boards[0], virtual_geometry(sink)) as device:
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=modes_of(modes, device.identity.nodes, sink, device.geometry.fronts),
                             item_timeout_ms=item_timeout_ms, lowest=lowest_of(orders, device.identity.nodes),
                             follow=follow, pin=trigger_in or "", **kept)
-        record_with_progress(device, run, settings, drain, limits=Limits(seconds, events, until_trigger),
-                             total_s=seconds, as_json=as_json, printing=printing, dictionary=dictionary, keep=keep,
-                             ring_s=None if last_minutes is None else 60 * last_minutes,
-                             segment_bytes=segment_mib << 20)
+        if contract is not None:
+            contract.refuse_unfit(settings.modes, device.identity.nodes)
+        try:
+            record_with_progress(device, run, settings, drain, limits=Limits(seconds, events, until_trigger),
+                                 total_s=seconds, as_json=as_json, printing=printing, dictionary=dictionary, keep=keep,
+                                 ring_s=None if last_minutes is None else 60 * last_minutes,
+                                 segment_bytes=segment_mib << 20, contract=contract)
+        except CutShortError:
+            if contract is not None and run.is_dir():
+                contract.judge(run, as_json)
+            raise
+    return 0 if contract is None else contract.judge(run, as_json)
 
 
 @click.command()
@@ -175,7 +194,8 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
 
 def record_with_progress(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
                          limits: Limits | None = None, total_s: float | None = None, as_json: bool = False,
-                         printing: bool = False, dictionary: Path | None = None, **more: Any) -> None:
+                         printing: bool = False, dictionary: Path | None = None, contract: Contract | None = None,
+                         **more: Any) -> None:
     """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
     warn_of_ports(device, settings)
     if not device.phases_known:
@@ -186,6 +206,8 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
     feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
     with ExitStack() as stack:
         stack.enter_context(interrupt.noted())
+        if contract is not None:
+            stack.enter_context(contract.watched(run, dictionary, interrupt))
         if printing:
             progress = stack.enter_context(PrintedItems(run, dictionary, interrupt)).recording
         elif feed is not None:
@@ -199,9 +221,10 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
             ledger, cut = error.ledger, error
     if dictionary is not None and run.is_dir():
         keep_dictionary(Run(run), dictionary)
+    junk = complain_of_junk(Run(run), (device, settings)) if run.is_dir() else None
     if feed is not None:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
-        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
+        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None, junk)
     try:
         if feed is None and (cut is None or run.is_dir()):
             click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "

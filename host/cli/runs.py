@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
+from hypermon.host.cli.junk_line import complain_of_junk
 from hypermon.host.cli.options import nodes_of
 from hypermon.host.cli.progress_line import busy_line, decoded
 from hypermon.host.decode.decode import count_run
@@ -26,9 +27,10 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     import duckdb
+    from hypermon.host.contracts.rules import Rules
     from hypermon.host.tables.selection import Selection
 
-__all__ = ["check", "decode", "export", "merge", "query", "report", "stats", "trim",
+__all__ = ["check", "decode", "export", "judge_and_print", "merge", "query", "report", "stats", "trim",
            "warn_of_ports"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -90,6 +92,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
         click.echo(f"{run}: {fit.as_text()}")
     elif dictionary is not None:
         click.echo(f"{run}: the dictionary is kept; it needs events: --framing event finds them in nibbles")
+    complain_of_junk(opened)
 
 
 @click.command()
@@ -267,7 +270,10 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path),
               help="Also write the verdicts to FILE, a test report that CI systems read.")
-def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None) -> int:
+@click.option("--of", "parent", type=int, hidden=True)
+@click.option("--dictionary", type=click.Path(path_type=Path), hidden=True)
+def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None, parent: int | None,
+          dictionary: Path | None) -> int:
     """Judge a run by RULES: pass, fail, or undecided where something lost could matter (docs/check.md).
 
     Exit status 0: all rules pass. 1: one fails. 4: none fails, and one is undecided: what was lost, the
@@ -279,6 +285,11 @@ def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None) -> i
     by more are errors. The run's dictionary defines the messages (docs/dictionary.md). If no message was
     both sent and received, there is nothing to check: exit status 2.
     """
+    if rules is not None and parent is not None:
+        from hypermon.host.live.checking import check_live
+
+        check_live(run, rules, dictionary, parent, lambda line: print(line, flush=True))
+        return 0
     if rules is not None:
         return _check_rules(run, rules, as_json, junit)
     if junit is not None:
@@ -287,20 +298,26 @@ def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None) -> i
 
 
 def _check_rules(run: Path, path: Path, as_json: bool, junit: Path | None) -> int:
-    from hypermon.host.contracts.judge import judge_rules
     from hypermon.host.contracts.rules import load_rules
-    from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
 
     rules = load_rules(path)
     opened, _ = decoded(run)
-    with busy_line(f"judging {run}"):
-        judged = judge_rules(opened, rules)
+    return judge_and_print(opened, rules, as_json, junit)
+
+
+def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None = None) -> int:
+    """Judges a RUN by rules. Returns the exit status."""
+    from hypermon.host.contracts.judge import judge_rules
+    from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
+
+    with busy_line(f"judging {run.path}"):
+        judged = judge_rules(run, rules)
     if junit is not None:
-        write_junit(judged, run, junit)
+        write_junit(judged, run.path, junit)
     if as_json:
         click.echo(json.dumps(as_dict(judged)))
     else:
-        print_verdicts(judged, run, make_console())
+        print_verdicts(judged, run.path, make_console())
     return STATUS[overall(judged)]
 
 

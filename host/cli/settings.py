@@ -153,9 +153,9 @@ def modes_of(modes: Sequence[str], nodes: int, sink: Sink, fronts: Sequence[Fron
     for node, mode in enumerate(own):
         front = fronts[node] if node < len(fronts) else Front.PORT
         if front is Front.PORT:
-            usual, others = "nibble", {"byte", "itm"}
+            usual, others = "nibble", {"byte", "line", "itm"}
         else:
-            usual, others = ("itm", {"nibble"}) if front is Front.SWO else ("byte", {"nibble", "itm"})
+            usual, others = ("itm", {"nibble", "line"}) if front is Front.SWO else ("byte", {"nibble", "itm"})
         if mode in others:
             wires = "a port" if front is Front.PORT else "SWO" if front is Front.SWO else (
                 "a UART" if front is Front.UART else "a serial clock")

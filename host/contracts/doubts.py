@@ -20,8 +20,9 @@ from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.events import framed_file
 from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.recording.info import RunInfo
 
-__all__ = ["opened_trace"]
+__all__ = ["apart_of", "kept_back", "masked_of", "opened_trace", "slack_of"]
 
 #: DuckDB's memory; more is on the disk.
 _MEMORY = "1GB"
@@ -57,14 +58,11 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events))
         extents = _extents(run, done, db, columns)
         _gaps(run, done, db, extents, columns)
-        scale = run.info.scale
-        clock = -(-10**12 // scale.clock_hz)
-        late = done["lag_max"] * (scale.window_ps + 1) if done["late_nibbles"] else 0
-        slack = (scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock) + late
-        yield Trace(db, extents, vocabulary.source, slack, _apart(done, clock),
+        slack = slack_of(run.info, done["lag_max"] if done["late_nibbles"] else 0)
+        yield Trace(db, extents, vocabulary.source, slack, apart_of(run, "links_unsure" in done),
                     {board: None if own["uncertainty_ns"] is None else 1000 * own["uncertainty_ns"]
                      for board, own in enumerate(done.get("boards", []))},
-                    _masked(run), not done["surplus"]), dictionary
+                    masked_of(run), not done["surplus"]), dictionary
     except duckdb.IOException as error:
         raise InputError(run.path, None, f"its tables cannot be read: {str(error).splitlines()[0]}") from None
     finally:
@@ -126,13 +124,8 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
     for node in _unsure(run, done):
         all_of(node, MANY, "unsure")
     for part, how in _parts(run, done):
-        kept = part.info.configuration.get("nodes_kept")
-        triggered = any(part.info.configuration.get(name) for name in ("start", "stop", "trigger_in"))
-        cause = "masked" if part.info.configuration.get("events_out") and not triggered else "filter"
-        for node in range(how.nodes):
-            all_of(how.first_node + node, done["discarded"], cause)
-            if isinstance(kept, list) and node not in kept:
-                all_of(how.first_node + node, MANY, "unsure")
+        for node, n, cause in kept_back(part.info, how.nodes, done["discarded"]):
+            all_of(how.first_node + node, n, cause)
     if rows:
         db.executemany("insert into gaps values (?, ?, ?, ?, ?, ?)", rows)
 
@@ -165,11 +158,29 @@ def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
     return list(range(run.info.nodes))
 
 
-def _apart(done: dict[str, Any], clock_ps: int) -> int:
+def slack_of(info: RunInfo, late: int) -> int:
+    """By how much the difference of two stamps of a node may be off. ``late``: windows by which items were carried."""
+    scale = info.scale
+    clock = -(-10**12 // scale.clock_hz)
+    own = scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock
+    return own + late * (scale.window_ps + 1)
+
+
+def apart_of(run: RunDirectory, linked: bool) -> int:
     """By how much stamps of different nodes may be off: regeneration boards delay their nodes."""
-    return _REGENERATED * clock_ps if "links_unsure" in done else 0
+    return (_REGENERATED if linked else 0) * -(-10**12 // run.info.scale.clock_hz)
 
 
-def _masked(run: DecodedRun) -> frozenset[int]:
+def masked_of(run: RunDirectory) -> frozenset[int]:
+    """The ids of events that the boards were configured to discard."""
     out = [part.info.configuration.get("events_out") for part in (run.parts() or [run])]
     return frozenset(one for own in out if isinstance(own, list) for one in own if isinstance(one, int))
+
+
+def kept_back(info: RunInfo, nodes: int, discarded: int) -> list[tuple[int, int, str]]:
+    """Node, number and cause of the items that a board's triggers and masks have discarded, as it was configured."""
+    kept = info.configuration.get("nodes_kept")
+    triggered = any(info.configuration.get(name) for name in ("start", "stop", "trigger_in"))
+    cause = "masked" if info.configuration.get("events_out") and not triggered else "filter"
+    return [*((node, discarded, cause) for node in range(nodes)),
+            *((node, MANY, "unsure") for node in range(nodes) if isinstance(kept, list) and node not in kept)]

@@ -14,9 +14,10 @@ from hypermon.host.contracts.sequences import order, together
 from hypermon.host.contracts.spans import duration, exclusion, share
 from hypermon.host.contracts.trace import Trace, UnfitError
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.errors import HypermonError
 
-__all__ = ["JUDGES", "judge", "judge_rules"]
+__all__ = ["JUDGES", "fitted", "judge", "judge_rules"]
 
 #: What judges each kind of rule.
 JUDGES: dict[str, Callable[[Trace, Rule], Judged]] = {
@@ -39,16 +40,29 @@ def judge(run: DecodedRun, path: str | Path) -> list[Judged]:
 def judge_rules(run: DecodedRun, rules: Rules) -> list[Judged]:
     """The same for rules that were loaded."""
     with opened_trace(run) as (trace, dictionary):
-        fitted = []
-        for rule in rules.rules:
-            try:
-                fitted.append(with_state(rule, dictionary))
-                for key, events in fitted[-1].events.items():
-                    for event in events:
-                        trace.check(fitted[-1], key, event)
-            except UnfitError as error:
-                raise rules.wrong(rule, error.key, str(error)) from None
-        return [_judged(trace, rules, rule) for rule in fitted]
+        found = fitted(trace, rules, dictionary)
+        trace.share(found)
+        return [_judged(trace, rules, rule) for rule in found]
+
+
+def fitted(trace: Trace, rules: Rules, dictionary: Dictionary | None) -> list[Rule]:
+    """The rules with the events of the states that they name.
+
+    Raises
+    ------
+    InputError
+        if one does not fit the trace.
+    """
+    found = []
+    for rule in rules.rules:
+        try:
+            found.append(with_state(rule, dictionary))
+            for key, events in found[-1].events.items():
+                for event in events:
+                    trace.check(found[-1], key, event)
+        except UnfitError as error:
+            raise rules.wrong(rule, error.key, str(error)) from None
+    return found
 
 
 def _judged(trace: Trace, rules: Rules, rule: Rule) -> Judged:

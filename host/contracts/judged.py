@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
-__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "time_text"]
+__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "is_calm",
+           "last_gap", "time_text"]
 
 #: The states of an instance.
 OK, FAILED, UNDECIDED = 0, 1, 2
@@ -75,8 +76,23 @@ def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
 
 def count_of(trace: Trace, question: str) -> int:
     """A single number of a query; 0 for null."""
-    row = trace.db.execute(question).fetchone()
-    return int(row[0] or 0) if row else 0
+    rows = trace.db.execute(question).fetchall()
+    return int(rows[0][0] or 0) if rows else 0
+
+
+def is_calm(trace: Trace) -> bool:
+    """Whether nothing is missing among the events of the table ``g``, within the recording."""
+    return not count_of(trace, f"select count(*) from (from g where {INNER} limit 1)")
+
+
+def last_gap(trace: Trace, same_node: bool, until: str) -> str:
+    """Joins each row of ``s`` with the gap (``gap``) that began last, up to a time: of its node, or of all nodes."""
+    if not same_node:
+        return f"asof left join gm as gap on gap.lo <= {until}"
+    if is_calm(trace):
+        # Then it is the start of the recording, before all events: nothing to sort the events for.
+        return "left join gn as gap on false"
+    return f"asof left join gn as gap on gap.node = s.node and gap.lo <= {until}"
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
@@ -91,6 +107,9 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     instances : if not all rows of ``judged``.
     vacuous : the rule may pass without instances.
     """
+    if trace.brief:
+        places = tuple(_failures(trace)) if trace.sure else ()
+        return Judged(rule, "fail" if places else "undecided", 0, len(places), 0, None, places)
     total, failed, unsure, worst = trace.db.execute(
         f"select count(*), count(*) filter (state = {FAILED}), count(*) filter (state = {UNDECIDED}), max(value) "
         "from judged").fetchall()[0]
@@ -113,8 +132,7 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
 
 def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
     """The first failures, then the first doubts, as far as there is room."""
-    places = [Place(t, node, True, "violated") for t, node in trace.db.execute(
-        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
+    places = _failures(trace)
     doubts = [Place(t, node, False, _why(trace, t, node, why, slack)) for t, node, why in trace.db.execute(
         f"select t, node, why from judged where state = {UNDECIDED} order by t, node limit {PLACES}").fetchall()]
     if hides is not None:
@@ -123,6 +141,11 @@ def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
                                     f"limit {PLACES}").fetchall()]
     doubts.sort(key=lambda place: (place.time_ps, place.node))
     return places[:PLACES] + doubts[:PLACES - len(places[:PLACES])]
+
+
+def _failures(trace: Trace) -> list[Place]:
+    return [Place(t, node, True, "violated") for t, node in trace.db.execute(
+        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
 
 
 def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:

@@ -1,6 +1,6 @@
 """Rules of kinds ``period`` and ``rate``: how often an event comes."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import Trace
 
@@ -18,7 +18,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
     trace.select("a", rule, "event", events)
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
-    part, same, gaps = _parts(rule)
+    part, _, _ = _parts(rule)
     trace.db.execute(f"""create or replace temp table judged as
         with s as (select t, node, t - lag(t) over ({part}order by t, node) as d from a),
         known as (from s where d is not null)
@@ -29,8 +29,8 @@ def period(trace: Trace, rule: Rule) -> Judged:
                     when abs(d - {every}) <= {tolerance - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
                case when gap.hi >= s.t - d then gap.cause end as why, d
-        from known as s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
-    return conclude(trace, rule, hides=INNER, slack=slack, notes=_figures(trace, every))
+        from known as s {last_gap(trace, rule.same_node, "s.t")}""")
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every))
 
 
 def _figures(trace: Trace, every: int) -> list[str]:
@@ -67,7 +67,7 @@ def rate(trace: Trace, rule: Rule) -> Judged:
     hides = None
     if most is not None:
         _at_most(trace, rule, most, slack)
-        hides = "hides"
+        hides = None if trace.brief else "hides"
     if least:
         _at_least(trace, rule, least, slack)
     per = rule.ps("per") or 0
@@ -87,9 +87,17 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     part, _, _ = _parts(rule)
     by = "node" if rule.same_node else "0::smallint"
     db = trace.db
+    # Without losses, a window is right if as many events as are allowed are followed by none, or by one after its end.
+    calm = most > 0 and is_calm(trace)
+    plain = f"coalesce(beyond - t >= {per + slack}, true) and coalesce(before < t, true)" if calm else "false"
+    db.execute(f"""create or replace temp table windows as
+        select *, {plain} as calm
+        from (select t, node, {by} as own, 0 as long, lead(t, {max(most, 1)}) over own as beyond,
+                     lag(t) over own as before
+              from a window own as ({part}order by t, node))""")
     db.execute(f"""create or replace temp table counts as
         select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
-        from a group by {by}, t""")
+        from a where exists (from windows where not calm) group by {by}, t""")
     for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
         db.execute(f"""create or replace temp table {name} as
             select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
@@ -98,9 +106,9 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     # before its beginning.
     lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
                asof left join lost_hi as l1 on l1.node = s.own and l1.t < s.t"""
+    db.execute(f"insert into judged select t, node, null, {OK}, null from windows where calm")
     db.execute(f"""insert into judged
-        with s as (select t, node, {by} as own, 0 as long,
-                          lead(t, {max(most, 1)}) over ({part}order by t, node) as beyond from a),
+        with s as (from windows where not calm),
         counted as (select s.*, c2.n - coalesce(c1.n, 0) as seen, coalesce(l2.n, 0) - coalesce(l1.n, 0) as lost from s
                     asof left join counts as c2 on c2.node = s.own and c2.t < s.t + {per + slack}
                     asof left join counts as c1 on c1.node = s.own and c1.t < s.t
@@ -108,6 +116,8 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
         select t, node, null, case when {'true' if most == 0 else f'beyond - t < {per - slack}'} then {FAILED}
                                    when seen + lost > {most} then {UNDECIDED} else {OK} end,
                case when lost > 0 then (select min(cause) from g where {INNER}) end from counted""")
+    if trace.brief:
+        return
     db.execute(f"""create or replace temp table g as
         with s as (select *, {by} as own, lo as t, hi - lo as long from g where {INNER})
         select s.id, s.node, s.lo, s.hi, s.n, s.cause,
@@ -139,4 +149,5 @@ def _at_least(trace: Trace, rule: Rule, least: int, slack: int) -> None:
                                            then {FAILED}
                                        else {UNDECIDED} end,
                case when gap.hi > s.t then gap.cause end
-        from (from s where edge < 2) as s asof left join {gaps} as gap on {same}gap.lo < s.until""")
+        from (from s where edge < 2) as s asof left join {gaps} as gap
+             on {same}gap.lo < least(s.until, s.t + {per + slack + 1})""")

@@ -10,6 +10,8 @@ from hypermon.host.contracts.trace import ENDLESS, Trace
 
 __all__ = ["absence", "precedence", "response"]
 
+_UNMIRRORED = "create or replace temp table judged as select * replace (-t as t) from judged"
+
 
 def response(trace: Trace, rule: Rule) -> Judged:
     """After each ``after``, an ``expect`` comes within ``min`` to ``max``."""
@@ -61,25 +63,37 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
     trace.gaps(rule.events[wanted])
     if mirrored:
         for table in ("a", "b"):
-            trace.db.execute(f"update {table} set t = -t")
+            trace.db.execute(f"create or replace temp table {table} as select * replace (-t as t) from {table}")
         for table in ("g", "gn", "gm"):
             trace.db.execute(f"update {table} set lo = -hi, hi = -lo")
     events = [*rule.events[trigger], *rule.events[wanted]]
     own = trace.slack(True)
+    after_own = max(least + own, 1) if least else 1
     if _alone(trace, rule, trigger, wanted):
         first = max(least - own, 1)
-        trace.db.execute(_judge(
-            "", sure=_first("sure", max(least + own, 1) if least else 1, node=True),
-            may=_first("may", first, node=True),
-            is_sure=f"sure.t <= a.t + {most - own}", is_may=f"may.t <= a.t + {most + own}",
-            value="may.t - a.t", gap=f"asof left join gn as gap on gap.node = a.node and gap.lo <= a.t + {most + own}",
-            is_gap=f"gap.hi >= a.t + {first}"))
+        certain, more = ("may", "") if first == after_own else ("sure", _first("sure", after_own, node=True))
+        trace.db.execute(f"""create or replace temp table staged as
+            select a.t, a.node, a.key, may.t - a.t as value, coalesce(may.t <= a.t + {most + own}, false) as may,
+                   coalesce({certain}.t <= a.t + {most - own}, false) as sure
+            from a {_first("may", first, node=True)} {more}""")
+        _judge_rest(trace, may="", is_may="a.may",
+                    gap=f"asof left join gn as gap on gap.node = a.node and gap.lo <= a.t + {most + own}",
+                    is_gap=f"gap.hi >= a.t + {first}")
         return own
     slack = trace.slack(False, events)
     low, high = least - slack, most + slack
+    # Mostly the next event is an answer beyond doubt, and others need not be looked for.
+    trace.db.execute(f"""create or replace temp table nexts as
+        select a.t, a.node, a.key, next.t - a.t as value,
+               coalesce(next.t between a.t + {least + slack} and a.t + {most - slack}, false) as sure
+        from a {_first("next", max(least, 1), node=False)}""")
+    trace.db.execute(f"""create or replace temp table staged as
+        select a.t, a.node, a.key, a.value,
+               coalesce(sure.t <= a.t + {most - slack}, false) or coalesce(own.t <= a.t + {most - own}, false) as sure
+        from (from nexts where not sure) as a {_first("own", after_own, node=True)}
+        {_first("sure", least + slack, node=False)}
+        union all from nexts where sure""")
     counted = low <= 0
-    if counted:
-        _counts(trace)
     may = (f"""asof left join counts as n2 on n2.key = a.key and n2.t <= a.t + {high}
                asof left join counts as n1 on n1.key = a.key and n1.t <= a.t + {low - 1}
                asof left join counts_own as o2 on o2.key = a.key and o2.node = a.node and o2.t <= a.t
@@ -87,17 +101,8 @@ def _match(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most
                """ if counted else _first("may", low, node=False))
     is_may = ("coalesce(n2.n, 0) - coalesce(n1.n, 0) > coalesce(o2.n, 0) - coalesce(o1.n, 0)" if counted
               else f"may.t <= a.t + {high}")
-    trace.db.execute(f"""create or replace temp table staged as
-        select a.t, a.node, a.key, next.t - a.t as value,
-               coalesce(sure.t <= a.t + {most - slack}, false) or coalesce(own.t <= a.t + {most - own}, false) as sure
-        from a {_first("own", max(least + own, 1) if least else 1, node=True)}
-        {_first("next", max(least, 1), node=False)} {_first("sure", least + slack, node=False)}""")
-    # Most instances are certain; what else is possible is asked for the others only.
-    trace.db.execute("create or replace temp table a as from staged where not sure")
-    trace.db.execute(_judge("", sure="", may=may, is_sure="false", is_may=is_may, value="a.value",
-                            gap=f"asof left join gm as gap on gap.lo <= a.t + {high}",
-                            is_gap=f"gap.hi >= a.t + {low}"))
-    trace.db.execute(f"insert into judged select t, node, value, {OK}, null from staged where sure")
+    _judge_rest(trace, counted=counted, may=may, is_may=is_may, is_gap=f"gap.hi >= a.t + {low}",
+                gap=f"asof left join gm as gap on gap.lo <= a.t + {high}")
     return slack
 
 
@@ -112,23 +117,31 @@ def _counts(trace: Trace) -> None:
     for name, by in (("counts", "key"), ("counts_own", "key, node")):
         trace.db.execute(f"""create or replace temp table {name} as
             select {by}, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
-            from b group by {by}, t""")
+            from b where exists (from a) group by {by}, t""")
 
 
-def _judge(more: str, *, sure: str, may: str, is_sure: str, is_may: str, value: str, gap: str, is_gap: str) -> str:
-    return f"""create or replace temp table judged as
-        select a.t, a.node, {value} as value,
-               case when {is_sure} then {OK} when {is_may} or {is_gap} then {UNDECIDED} else {FAILED} end::tinyint
-                   as state,
+def _judge_rest(trace: Trace, *, may: str, is_may: str, gap: str, is_gap: str, counted: bool = False) -> None:
+    """Creates ``judged`` from ``staged``. What is possible is asked only for what is not certain."""
+    trace.db.execute("create or replace temp table a as from staged where not sure")
+    if counted:
+        _counts(trace)
+    trace.db.execute(f"""create or replace temp table judged as
+        select a.t, a.node, a.value,
+               case when {is_may} or {is_gap} then {UNDECIDED} else {FAILED} end::tinyint as state,
                case when {is_gap} then gap.cause end as why
         from a
-        {more}{sure}{may}
-        {gap}"""
+        {may}
+        {gap}
+        union all select t, node, value, {OK}, null from staged where sure""")
 
 
 def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, most: int, slack: int) -> Judged:
     """Lost triggers have to be answered as well, by one event for all times at which they may have been."""
     mirrored = rule.kind == "precedence"
+    if trace.brief:
+        if mirrored:
+            trace.db.execute(_UNMIRRORED)
+        return conclude(trace, rule)
     alone = _alone(trace, rule, trigger, wanted)
     trace.db.execute("create or replace temp table wanted as from g")
     trace.gaps(rule.events[trigger])
@@ -145,7 +158,7 @@ def _concluded(trace: Trace, rule: Rule, trigger: str, wanted: str, least: int, 
             where b.t is null or b.t > h.lo + {most - slack}""")
     if mirrored:
         trace.db.execute("update hiding set lo = -hi, hi = -lo")
-        trace.db.execute("update judged set t = -t")
+        trace.db.execute(_UNMIRRORED)
     if mirrored:
         trace.db.execute("update wanted set lo = -hi, hi = -lo")
     trace.db.execute("""create or replace temp table g as
@@ -160,6 +173,8 @@ def _none_after(trace: Trace, rule: Rule) -> Judged:
     slack = _match(trace, rule, "after", "event", 0, within, mirrored=False)
     trace.db.execute(f"update judged set state = case state when {OK} then {FAILED} when {FAILED} then {OK} "
                      f"else {UNDECIDED} end")
+    if trace.brief:
+        return conclude(trace, rule)
     trace.db.execute(f"update judged set value = null where state <> {FAILED}")
     trace.db.execute("create or replace temp table wanted as from g")
     triggers, both = rule.events["after"], [*rule.events["after"], *rule.events["event"]]
@@ -220,6 +235,8 @@ def _between(trace: Trace, rule: Rule) -> Judged:
         from a {joins}
         asof left join gc as no_c on {gap.format('no_c')} and no_c.lo <= a.t + {step}
         asof left join gb as no_b on {gap.format('no_b')} and no_b.lo <= a.t + {step}""")
+    if trace.brief:
+        return conclude(trace, rule)
     scopes = trace.db.execute("select count(*) from b").fetchall()[0][0]
     trace.gaps(rule.events["event"])
     trace.db.execute(f"create or replace temp table hiding as from g where {INNER}")

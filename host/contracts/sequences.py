@@ -1,6 +1,6 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
 
@@ -23,16 +23,15 @@ def order(trace: Trace, rule: Rule) -> Judged:
     # Events of different nodes whose stamps differ by less than the slack may have come in either order.
     near = f"over ({part}order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
-    same = "gap.node = s.node and " if rule.same_node else ""
-    gaps = "gn" if rule.same_node else "gm"
     last = len(events) - 1
+    before = "true" if rule.same_node else f"lag(alone, 1, true) over ({part}order by t, node)"
     # Without anything before the recording, nor a loss before an event, the event is the first one of all.
     fresh = "gap.hi is null" if trace.fresh else "false"
     trace.db.execute(f"""create or replace temp table judged as
         with placed as (select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since,
                                lead(pos) over own as after, {alone} as alone
                         from a window own as ({part}order by t, node)),
-        s as (select *, lag(alone, 1, true) over ({part}order by t, node) as alone_before from placed)
+        s as (select *, {before} as alone_before from placed)
         select s.t, s.node, null::bigint as value,
                case when not (alone and alone_before) or (before is not null and gap.hi >= since) then {UNDECIDED}
                     when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
@@ -44,7 +43,7 @@ def order(trace: Trace, rule: Rule) -> Judged:
                     when before is not null and gap.hi >= since then gap.cause
                     when before is null and pos > 0 then coalesce(gap.cause, 'start')
                     when after is null and pos < {last} then 'end' end as why
-        from s asof left join {gaps} as gap on {same}gap.lo <= s.t""")
+        from s {last_gap(trace, rule.same_node, "s.t")}""")
     return conclude(trace, rule, hides=INNER, slack=slack)
 
 

@@ -6,9 +6,9 @@ For ``duration``, an end ends the most recently begun span of its key, as in the
 
 import math
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
 from hypermon.host.contracts.rules import Rule
-from hypermon.host.contracts.trace import MANY, Trace
+from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["duration", "exclusion", "share"]
 
@@ -21,7 +21,8 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
     least, most = rule.ps("min") or 0, rule.ps("max")
-    _pairs(trace, rule, slack)
+    # What was lost after a span was too long does not matter.
+    _pairs(trace, rule, slack, ENDLESS if most is None or "quantile" in rule.values else most + slack)
     high = "false" if most is None else f"d > {most + slack}"
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
     trace.db.execute(f"""create or replace temp table judged as
@@ -38,30 +39,37 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     return conclude(trace, rule, hides=INNER, slack=slack)
 
 
-def _pairs(trace: Trace, rule: Rule, slack: int) -> None:
+def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
-    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``."""
+    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``: a gap in its first
+    ``longest`` picoseconds."""
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
-    same = "gap.node = s.node and " if rule.same_node else ""
+    end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
-    trace.db.execute(f"""create or replace temp table spans as
-        with edges as (select t, node, key, 1 as part from begins union all select t, node, key, 0 from ends),
-        summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total, {alone} as alone
-                   from edges),
+    trace.db.execute(f"""create or replace temp table edges as
+        select *, lead(t) over own as later, lead(part) over own as after, lag(part) over own as before
+        from (select t, node, key, 1::tinyint as part from begins union all select t, node, key, 0 from ends)
+        window own as ({order})""")
+    # Spans in spans are rare, and need three passes more.
+    nested = count_of(trace, "select count(*) from (from edges where part = 1 and after = 1 limit 1)")
+    paired = f"""summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total,
+                          {alone} as alone from edges),
         opened as (select *, total - least(0, min(total) over ({order} rows unbounded preceding)) as depth from summed),
         levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from opened),
         paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
                    window same as (partition by {', '.join(by)}, level order by t, part, node)),
         s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
                      not (alone and alone_end) as unsure, last from paired join extent using (node)
-              where part = 1 or level = 0)
+              where part = 1 or level = 0)""" if nested or not rule.same_node else """
+        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, last
+              from edges join extent using (node) where part = 1 or before is distinct from 1)"""
+    trace.db.execute(f"""create or replace temp table spans as with {paired}
         select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
-               unsure or (begun and gap.hi >= s.t and gap.lo <= coalesce(until, last)) as doubt,
+               unsure or (begun and coalesce(gap.hi >= s.t, false)) as doubt,
                case when not unsure then gap.cause end as cause
-        from s asof left join {'gn' if rule.same_node else 'gm'} as gap
-             on {same}gap.lo <= if(s.begun, coalesce(s.until, s.last), s.t)
+        from s {last_gap(trace, rule.same_node, end)}
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 

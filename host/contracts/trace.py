@@ -5,6 +5,7 @@ missing are rows of the table ``gaps``: a node may have written up to ``n`` more
 ``hi``. The time before the start of the recording and after its end are such gaps, too.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,10 @@ FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
 #: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
 #: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
+
+
+#: Events that are kept for further rules, at most: more would displace what a rule is judged by. Some 30 bytes each.
+_SHARED = 1 << 23
 
 
 class UnfitError(ValueError):
@@ -79,6 +84,7 @@ class Trace:
     masked : ids of events that the board was configured to discard.
     sure : False if the trace has items that no node may have written; then nothing is decided.
     fresh : nothing came before the start of the recording; set for each rule.
+    brief : only violations are asked for, not what is undecided, and why.
     """
 
     db: duckdb.DuckDBPyConnection
@@ -90,15 +96,26 @@ class Trace:
     masked: frozenset[int] = frozenset()
     sure: bool = True
     fresh: bool = False
+    brief: bool = False
+    #: How often queries for events are still needed, and the tables of those that have been read.
+    _uses: Counter[str] = field(default_factory=Counter)
+    _shared: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _tables: int = 0
+    _rows: int = 0
 
     def __post_init__(self) -> None:
-        self.db.execute("create or replace temp table extent (node smallint, first bigint, last bigint)")
-        self.db.executemany("insert into extent values (?, ?, ?)",
-                            [(node, own.start, own.end) for node, own in enumerate(self.nodes)])
+        self.extend(self.nodes)
         self.db.execute(f"""create or replace temp view gaps_all as
             select node, lo, hi, n, cause, framed from gaps where hi >= lo
             union all select node, -{FAR}, first - 1, {MANY}, 'start', null from extent
             union all select node, last + 1, {FAR}, {MANY}, 'end', null from extent""")
+
+    def extend(self, nodes: Sequence[Extent]) -> None:
+        """Declares what was recorded of each node."""
+        self.nodes = nodes
+        rows = ", ".join(f"({node}::smallint, {own.start}::bigint, {own.end}::bigint)"
+                         for node, own in enumerate(nodes))
+        self.db.execute(f"create or replace temp table extent as from (values {rows}) as own (node, first, last)")
 
     def slack(self, same_node: bool, events: Sequence[Event] = ()) -> int:
         """By how much the difference of two stamps may be off, in picoseconds: of one node, or of any of the events'
@@ -132,11 +149,41 @@ class Trace:
         UnfitError
             if the RUN has no such event, node or field.
         """
-        parts = [self._part(position, event, rule, key) for position, event in enumerate(events)]
         try:
-            self.db.execute(f"create or replace temp table {table} as " + " union all ".join(parts))
+            self.db.execute(f"create or replace temp table {table} as {self.question(rule, key, events)}")
         except duckdb.Error as error:
             raise UnfitError(key, f"where: {str(error).splitlines()[0]}") from None
+        for part in [part for part, left in self._uses.items() if not left]:
+            name, rows = self._shared.pop(part)
+            self.db.execute(f"drop table {name}")
+            self._rows -= rows
+            del self._uses[part]
+
+    def question(self, rule: Rule, key: str, events: Sequence[Event]) -> str:
+        """The query for the table that :meth:`select` creates."""
+        return " union all ".join(f"select * replace ({position}::tinyint as pos) from ({self._once(part)})"
+                                  for position, part in enumerate(self._part(0, event, rule, key) for event in events))
+
+    def share(self, rules: Sequence[Rule]) -> None:
+        """Declares the rules that will be judged, each once: events that several of them name are read once."""
+        self._uses = Counter(self._part(0, event, rule, key) for rule in rules
+                             for key, events in rule.events.items() for event in events)
+        self._uses = Counter({part: uses for part, uses in self._uses.items() if uses > 1})
+
+    def _once(self, part: str) -> str:
+        """A query for events, from a table of its own if it is used several times."""
+        if part not in self._uses:
+            return part
+        self._uses[part] -= 1
+        if part not in self._shared:
+            name = f"shared_{self._tables}"
+            [(rows,)] = self.db.execute(f"create temp table {name} as {part}").fetchall()
+            self._shared[part] = name, rows
+            self._tables += 1
+            self._rows += rows
+            if self._rows > _SHARED:
+                self._uses[part] = 0
+        return f"from {self._shared[part][0]}"
 
     def check(self, rule: Rule, key: str, event: Event) -> None:
         """Raises UnfitError if the RUN does not have an event, node or field that a key of a rule names."""
@@ -201,15 +248,9 @@ class Trace:
         ``g`` (``id``, ``node``, ``lo``, ``hi``, ``n``, ``cause``) has all, ``gn`` those of each node, merged if they
         overlap, and ``gm`` those of all nodes, merged.
         """
-        nodes = self.nodes_of(events)
-        sources = [self._source(event, "event") for event in events]
-        hidden = any(own.ids & self.masked for own in sources)
-        kinds = {"true" for own in sources if own.framed} | {"false" for own in sources if own.items}
         self.db.execute(f"""create or replace temp table g as
             select row_number() over (order by lo, hi, node) as id, * exclude (framed) from gaps_all
-            where {'true' if nodes is None else f"node in ({', '.join(map(str, nodes))})"}
-            and (framed is null or framed in ({', '.join(sorted(kinds))}))
-            {'' if hidden else "and cause <> 'masked'"} {"and cause <> 'start'" if self.fresh else ''}""")
+            where {self.concerning(events)}""")
         for name, part, by in (("gn", "partition by node", "node, "), ("gm", "", "")):
             self.db.execute(f"""create or replace temp table {name} as
                 select {by}min(lo) as lo, max(hi) as hi, min_by(cause, lo) as cause from (
@@ -217,3 +258,13 @@ class Trace:
                     from (select *, coalesce(lo > max(hi) over ({part} order by lo, hi rows between unbounded preceding
                                                                 and 1 preceding), true) as fresh from g))
                 group by {by}part""")
+
+    def concerning(self, events: Sequence[Event]) -> str:
+        """The condition for gaps that are about these events."""
+        nodes = self.nodes_of(events)
+        sources = [self._source(event, "event") for event in events]
+        hidden = any(own.ids & self.masked for own in sources)
+        kinds = {"true" for own in sources if own.framed} | {"false" for own in sources if own.items}
+        return " and ".join([*([f"node in ({', '.join(map(str, nodes))})"] if nodes is not None else []),
+                            f"(framed is null or framed in ({', '.join(sorted(kinds))}))",
+                            *([] if hidden else ["cause <> 'masked'"]), *(["cause <> 'start'"] if self.fresh else [])])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS, BlockType, Cause, CensusFlag, Counter
 from hypermon.host.blocks.blocks import Block, Head, Item, Torn
 from hypermon.host.blocks.compact import (
@@ -32,6 +33,7 @@ from hypermon.host.blocks.sequence import Sequence
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.census import REFUSED, BoardCensus, read_census, read_losses
 from hypermon.host.decode.marks import PinMarks, read_marks
+from hypermon.host.decode.overflows import Overflows
 from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.tables.item_order import ItemOrder, ItemTable
@@ -61,6 +63,8 @@ class Ledger:
     by_host : the host reads the frames itself, so their position among the censuses means nothing.
     modes : of the nodes; blocks with other modes are not read.
     timeout_clocks : how long an item of several nibbles waits for its next nibble.
+    itm : nodes whose events are packets of an ITM, one bit each. An overflow packet is a loss of its node: of at least
+        one packet, between the packet before and itself.
     late : of each node, the stamps by which its items of several nibbles are stamped after their first edge, as front
         ends do. Items, and what is missing of them, have the time of the edge.
 
@@ -89,7 +93,7 @@ class Ledger:
 
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
                  modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS,
-                 late: Iterable[int] = ()):
+                 late: Iterable[int] = (), itm: int = 0):
         self.nodes, self.scale, self.epoch = nodes, scale, epoch
         self._window_scale = replace(scale, phases=1)
         self.modes = modes.on(nodes)
@@ -119,6 +123,7 @@ class Ledger:
         self._by_host = by_host
         # With items of several nibbles: by how many windows an item can be late, and where items are sorted.
         self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
+        self._overflows = Overflows(nodes, itm) if itm else None
         self._late = np.array([*late] or [0] * nodes, np.int64)
         self._hold += -(-int(self._late.max()) // scale.stamp_window)
         self._order = ItemOrder(self.nodes, self._hold * scale.stamp_window)
@@ -142,7 +147,8 @@ class Ledger:
     def of(cls, info: RunInfo) -> Self:
         """The accounting of a recording of one board."""
         return cls(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                   info.item_timeout_clocks, info.port_bits, [info.phases * clocks for clocks in info.late_clocks])
+                   info.item_timeout_clocks, info.port_bits, [info.phases * clocks for clocks in info.late_clocks],
+                   info.itm_nodes)
 
     @property
     def linked(self) -> bool:
@@ -161,9 +167,15 @@ class Ledger:
         rows, self._rows = self._rows, []
         return rows
 
+    @property
+    def _came(self) -> npt.NDArray[np.int64]:
+        """Per node, the items that have arrived, whatever they are."""
+        came = self.per_node + self.aborted
+        return came if self._overflows is None else came + self._overflows.counts
+
     def account(self) -> dict[str, Any]:
         """The state that :meth:`resume` needs to continue after the blocks so far, as plain values."""
-        came = self.per_node + self.aborted + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
+        came = self._came + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
         return {"came": came.tolist(), "recorded": list(self._recorded), "agreed": list(self._agreed),
                 "last": list(self._last), "window": self.last_time, "due": self._sequences[0].due,
                 "counters": self.census.counters if self.census is not None else self._counted}
@@ -410,6 +422,10 @@ class Ledger:
 
     def _take_items(self, decoded: DecodedItems) -> Iterator[ItemTable]:
         for rows in decoded.parts:
+            if self._overflows is not None:
+                rows, told = self._overflows.taken(rows)
+                for node, first, last in told:
+                    self._lose(node, 1, first // self.scale.stamp_window, last // self.scale.stamp_window)
             if self._late.any():
                 rows = replace(rows, windows=rows.windows - self._late[rows.node])
             whole, aborted = rows.per_node(self.nodes)
@@ -489,7 +505,7 @@ class Ledger:
         """Counts what the link lost before this census, which closes the gap."""
         before = census.time + 1 if self._gap_before is None else self._gap_before
         for node, row in enumerate(census.counters):
-            came = int(self.per_node[node] + self.aborted[node]) + self._before[node]
+            came = int(self._came[node]) + self._before[node]
             missing = row[Counter.DELIVERED] - came - self.link_lost[node]
             if missing > 0:
                 # A carried item's strobe is older than its stamp; and a late item follows newer ones.
@@ -507,11 +523,13 @@ class Ledger:
                                                            last - late // self.scale.stamp_window)))
 
     def causes(self) -> dict[str, int]:
-        """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the link to
-        the host, and unspecified."""
+        """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the node itself
+        (at least), the link to the host, and unspecified."""
         result = {name: sum(self.counted(counter)) for name, counter in REFUSED.items()
                   if counter < len(Counter) or self.linked}
         assert set(REFUSED) == {cause.name.lower() for cause in Cause if cause.name}
+        if self._overflows is not None:
+            result["node"] = int(self._overflows.counts.sum())
         result["link"] = sum(self.link_lost)
         result["unsaid"] = max(self.lost - sum(result.values()), 0)
         return result

@@ -24,6 +24,11 @@ class LiveLedger(Ledger):
         """By how many stamps an item can follow newer ones."""
         return self._hold * self.scale.stamp_window
 
+    @property
+    def agreed(self) -> list[int]:
+        """For each node, the window of the last census that counts no more refused items than the records before it."""
+        return list(self._agreed)
+
     def settle(self, stamp: int) -> Iterator[ItemTable]:
         """Declares that everything up to ``stamp`` has left the board, and returns the rows that are now final."""
         for rows in self._order.settle(stamp - self.hold):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +30,9 @@ from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection, selected_batches
 
 __all__ = ["FORMATS", "export", "folder", "refuse_format", "sink", "written"]
+
+#: The modes of nodes each of whose bytes is an item.
+_SINGLE = (ItemMode.BYTE, ItemMode.LINE)
 
 
 def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:
@@ -73,7 +77,7 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
         raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session needs ports of "
                                          f"{PORT_BITS}")
     modes = {run.info.item_modes.said(node) for node in range(run.info.nodes)}
-    if not modes & {ItemMode.NIBBLE, *([ItemMode.BYTE] if form == "csv" else [])} and form in ("csv", "sr"):
+    if not modes & {ItemMode.NIBBLE, *(_SINGLE if form == "csv" else ())} and form in ("csv", "sr"):
         raise InputError(run.path, None, "no node of this run was in nibble mode: export its events with --to events; "
                                          "its words are in RUN/events/*.parquet")
     if form == "events" and modes == {ItemMode.WORD}:
@@ -174,7 +178,7 @@ def _csv(run: Run, out: str, selection: Selection) -> None:
     """
     run.decode()
     modes = run.info.item_modes
-    single = pa.array([node for node in range(run.info.nodes) if modes.said(node) is ItemMode.BYTE], pa.int16())
+    single = pa.array([node for node in range(run.info.nodes) if modes.said(node) in _SINGLE], pa.int16())
     with sink(out) as file:
         file.write(b"time_ps,node,nibble\n")
         _rows(file, (_single(batch, single) if batch.num_columns > 3 else batch for batch in _nibbles(run, selection)))
@@ -280,15 +284,23 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
 
 
 def _logs(run: Run, out: str, selection: Selection) -> None:
-    """``time_ps,begun_ps,node,name,complete,text``: long messages and log lines; CSV with quotes where needed."""
-    path = log_file(run)
-    if path is None:
+    """``time_ps,begun_ps,node,name,complete,text``: long messages and log lines, and the lines of nodes in line mode;
+    CSV with quotes where needed.
+    """
+    from hypermon.host.export.text_lines import LINE_SCHEMA, text_lines
+
+    path, columns = log_file(run), LINE_SCHEMA.names
+    if path is None and not run.info.item_modes.lines:
         raise InputError(run.path, None, "its dictionary has no table logging, or it has no events; "
                                          f"hypermon decode {run.path} --dictionary FILE")
-    columns = ["time_ps", "begun_ps", "node", "name", "complete", "text"]
+    logs = selected_batches([path], replace(selection, columns=columns)) if path is not None else iter(())
+    lines = text_lines(run, selection) if run.info.item_modes.lines else iter(())
+    if path is not None and run.info.item_modes.lines:      # of different nodes, in one order
+        both = pa.Table.from_batches([*(batch.cast(LINE_SCHEMA) for batch in logs), *lines], LINE_SCHEMA)
+        logs, lines = iter(both.sort_by("time_ps").to_batches()), iter(())
     with sink(out) as file:
         file.write(f"{','.join(columns)}\n".encode())
-        for batch in selected_batches([path], replace(selection, columns=columns)):
+        for batch in chain(logs, lines):
             pa_csv.write_csv(batch, file, pa_csv.WriteOptions(include_header=False, quoting_style="needed"))
 
 

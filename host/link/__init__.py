@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from hypermon.hdl.layout import Geometry
+from hypermon.host.blocks.item_modes import ItemModes
 from hypermon.host.errors import HypermonError
 
 __all__ = ["Found", "Link", "Outage", "Played", "Scheme", "find_boards", "open_link", "split_uri"]
@@ -66,6 +67,17 @@ class Played(Protocol):
         clock_hz, port_bits : of the board; data bits of its ports.
         rising, falling, after : how the ports are read; None: as they are to be.
         kept : nodes that count, one bit per node; None: all.
+        """
+
+    def other_reading(self, modes: ItemModes, *, clock_hz: int, port_bits: int, timeout_ps: int, rising: int | None,
+                      falling: int | None, after: int | None, lengths: dict[int, tuple[int, int]] | None) -> str | None:
+        """What to change so that the writes make sense, as a clause; None if nothing is better.
+
+        Parameters
+        ----------
+        modes, timeout_ps : of the nodes' items; how long one waits for its next nibble.
+        lengths : shortest and longest payload by id; None: any events are right. For the others see
+            :meth:`complaints`.
         """
 
 

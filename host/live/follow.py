@@ -6,7 +6,7 @@ Items are therefore held back until the next census, at most a second later: by 
 
 import bisect
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import segment_number, segments
 
-__all__ = ["Follow", "Loss", "Note", "Part", "follow"]
+__all__ = ["Follow", "Known", "Loss", "Note", "Part", "follow"]
 
 #: Bytes that are read at a time; a census is in every piece of a busy stream.
 _PIECE = 1 << 16
@@ -48,6 +48,26 @@ class Note(NamedTuple):
     kind: str
     time_ps: int
     text: str
+
+
+class Known(NamedTuple):
+    """What is known of a recording that grows.
+
+    Members
+    -------
+    begin_ps : when its data begin.
+    until_ps : for each node, the time up to which all losses are known, and all items have been returned.
+    late : windows by which items were carried, at most. ``rejected``: items of each node that its filters rejected.
+    discarded : items that triggers and masks discarded.
+    sure : False with regeneration boards, which report their losses later.
+    """
+
+    begin_ps: int
+    until_ps: list[int]
+    late: int = 0
+    rejected: Sequence[int] = ()
+    discarded: int = 0
+    sure: bool = True
 
 
 #: Items in a table, which has the columns of :func:`.parquet.event_schema`, in order; a loss; a note.
@@ -78,6 +98,8 @@ class Follow:
         self._losses: list[LossRow] = []
         self._epochs: set[int] = {info.epoch}
         self._said: dict[str, int] = {}
+        window = 0 if begins is None else begins["window"]
+        self._until_ps = self._begin_ps = self._scale.start_ps(window * self._scale.stamp_window)
 
     def feed(self, data: bytes) -> Iterator[Part]:
         """The parts that become final with this piece."""
@@ -89,7 +111,9 @@ class Follow:
         if any(row[Counter.ACCEPTED] != row[Counter.DELIVERED] for row in census.counters):
             at = min(at, self._ledger.newest)     # something older is still in the board
         self._hold(self._ledger.settle(at))
-        yield from self._release(self._scale.start_ps(max(at - self._ledger.hold, 0)))
+        until_ps = self._scale.start_ps(max(at - self._ledger.hold, 0))
+        yield from self._release(until_ps)
+        self._until_ps = max(self._until_ps, until_ps)
 
     def finish(self) -> Iterator[Part]:
         """The rest, at the end of the data."""
@@ -112,6 +136,18 @@ class Follow:
         """After :meth:`finish`, for a recording without an end that nobody continues."""
         return Note("gone", self._now, "the recorder has ended without completing the recording (killed, for "
                                        "instance): what the board sent after this is missing")
+
+    @property
+    def known(self) -> Known:
+        """What is known of the parts that were returned."""
+        ledger, census = self._ledger, self._ledger.census
+        if census is None:
+            return Known(self._begin_ps, [self._begin_ps - 1] * ledger.nodes)
+        starts = [self._scale.start_ps(window * self._scale.stamp_window) for window in ledger.agreed]
+        carried = sum(ledger.counted(Counter.CARRIED))
+        return Known(self._begin_ps, [max(min(start, self._until_ps), self._begin_ps) - 1 for start in starts],
+                     max(row[Counter.LAG_MAX] for row in census.counters) if carried else 0,
+                     ledger.counted(Counter.REJECTED), census.discarded, not ledger.linked)
 
     @property
     def _now(self) -> int:
@@ -207,7 +243,8 @@ class _Column:
 
 
 def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callable[[], bool] = lambda: False,
-           wait: bool = True, framing: bool = False, new: bool = False) -> Iterator[Part]:
+           wait: bool = True, framing: bool = False, new: bool = False,
+           after: Callable[[Known, bool], None] | None = None, look_s: float = _LOOK_S) -> Iterator[Part]:
     """The contents of a RUN, and those that are appended, until the recording ends.
 
     An empty table is returned while there is nothing new, so that a caller can look at other things.
@@ -219,6 +256,8 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
     wait : for more, while the recording has no end.
     framing : as :class:`Follow`.
     new : leaves out what is already there.
+    after : called when the parts of a piece have been returned: what is known of them, and whether nothing was new.
+    look_s : seconds between two looks at a recording that has not grown.
 
     Raises
     ------
@@ -252,14 +291,18 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
                     pass
             else:
                 yield from parts
+            if after is not None:
+                after(following.known, not data)
             if not data and over:
                 break
             if not data:
-                time.sleep(_LOOK_S)
+                time.sleep(look_s)
                 yield pa.table({})
     finally:
         tail.close()
     yield from following.finish()
+    if after is not None:
+        after(following.known, True)
     if stop():
         return
     if RunInfo.load(path / "recording.json").end is not None:

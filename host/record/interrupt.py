@@ -24,12 +24,13 @@ class Interrupt:
 
     Members
     -------
-    hit : it was noted.
+    hit : it was noted. ``why``: what the recording then says of its end.
     closing : the final data is being written: no signal raises an exception any more.
     """
 
     def __init__(self) -> None:
         self.hit = self.closing = False
+        self.why = "interrupted"
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.hit and not self.closing and number != getattr(signal, "SIGHUP", None):

@@ -284,7 +284,7 @@ class _Session:
         while True:
             self._step()
             if interrupt.hit:
-                return _End("interrupted")
+                return _End(interrupt.why)
             if not self._goes_on():
                 self._reset = True
                 return _End("the board was reset or switched off", proper=False)

@@ -125,6 +125,13 @@ class RunInfo:
         late: list[int] = self.configuration.get(_LATE, [])
         return late
 
+    @property
+    def itm_nodes(self) -> int:
+        """The nodes whose events are packets of an ITM, one bit each."""
+        fronts = self.identity.get("fronts")
+        found = [node for node, front in enumerate(fronts) if front == "swo"] if isinstance(fronts, list) else []
+        return sum(1 << node for node in found if self.item_modes.said(node) is ItemMode.EVENT)
+
     @classmethod
     def load(cls, path: Path) -> "RunInfo":
         """Loads ``recording.json``. Raises InputError if this version cannot read the file."""

@@ -20,6 +20,7 @@ from hypermon.host.cli.settings import (
     trigger_settings,
 )
 from hypermon.host.device.device import Device, Settings
+from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.recording.writer import refuse_existing
@@ -76,6 +77,8 @@ _FEWER = re.compile(r",\s*(?:uart|swo|serial)\s*(?:,|$)")
                    "0 the data, bit 1 the chip select. Needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
               help="Seed of random delays: an input that changes at the sampling edge may be seen one clock later.")
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="Event dictionary: a copy is kept in RUN.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
@@ -84,7 +87,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         stop: str | None, pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None,
         stalls: tuple[str, ...], store_kib: int | None, memory_mib: int, ports: tuple[str, ...],
         delays: tuple[str, ...], start_at: str | None, half_clock: bool, quarter_clock: bool, port_bits: str,
-        links: int, fronts: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
+        links: int, fronts: tuple[str, ...], seed: int | None, dictionary: Path | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record the output.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
@@ -124,6 +127,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     geometry = _with_buffers(geometry, store_kib, memory_mib)
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
+    if dictionary is not None:
+        load_dictionary(dictionary)
     rate = None if drain_rate is None else int(drain_rate)
     if drain_rate is not None and drain == "registers":
         warn_of_the_bus(drain_rate, geometry)
@@ -136,7 +141,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
                             modes=modes_of(modes, nodes, sink, device.geometry.fronts),
                             item_timeout_ms=item_timeout_ms, **kept)
         record_with_progress(device, run, settings, drain, aside=True,
-                             total_s=None if end_ps is None else end_ps / 1e12)
+                             total_s=None if end_ps is None else end_ps / 1e12, dictionary=dictionary)
 
 
 def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:

@@ -1,4 +1,4 @@
-"""The node library as a zip that the Arduino IDE installs: `make arduino-library`."""
+"""The node library as a zip that the Arduino IDE installs: `python -m hypermon.sim.emulate.arduino`."""
 
 import argparse
 import zipfile

@@ -6,7 +6,7 @@ sampled. With random delays in the synchronizer the flip-flops' aperture is adde
 begins and ends at one time, which only a file can contain, is the shortest of all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,15 @@ __all__ = ["Broken", "broken", "complaints"]
 class Broken:
     """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``.
 
-    ``at_once`` : those whose data change exactly at the edge before which they are sampled.
+    ``at_once`` : those whose data change exactly at the edge before which they are sampled. ``idle``: edges of the same
+    nodes that are not active and at which the data change as well, as if each edge were a write.
     """
 
     count: int
     node: int
     time_ps: int
     at_once: int = 0
+    idle: int = field(default=0, compare=False)
 
 
 def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, **reading: Any) -> list[str]:
@@ -59,8 +61,11 @@ def _nodes(nodes: list[int]) -> str:
 
 
 def _remedy(found: Broken) -> str:
+    if not found.at_once:
+        return ""
+    both = "; `--edge both` if each change of the strobe is a write" if 2 * found.idle >= found.at_once else ""
     return (f" ({found.at_once:,} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` "
-            "or `strobe,NS` lets one of them change NS nanoseconds later)") if found.at_once else ""
+            f"or `strobe,NS` lets one of them change NS nanoseconds later{both})")
 
 
 def _need(clock_hz: int, aperture_ps: int) -> int:
@@ -118,7 +123,8 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
                 at_edge[:] = False
             bad = at_edge | _some_between(changes, active - need, active)
             at_once = int(at_edge.sum())
-        unsteady.add(node, active[bad], at_once)
+        idle = int(np.isin(np.setdiff1d(edges, active), changes).sum())
+        unsteady.add(node, active[bad], at_once, idle)
     return short.found, unsteady.found
 
 
@@ -133,12 +139,13 @@ class _First:
     def __init__(self) -> None:
         self.found: Broken | None = None
 
-    def add(self, node: int, times: Times, at_once: int = 0) -> None:
+    def add(self, node: int, times: Times, at_once: int = 0, idle: int = 0) -> None:
         """Adds the violations of a node, in order of time."""
         if len(times) == 0:
             return
-        here = Broken(len(times), node, int(times[0]), at_once)
+        here = Broken(len(times), node, int(times[0]), at_once, idle)
         if self.found is not None:
             first = min(self.found, here, key=lambda one: one.time_ps)
-            here = Broken(self.found.count + here.count, first.node, first.time_ps, self.found.at_once + at_once)
+            here = Broken(self.found.count + here.count, first.node, first.time_ps, self.found.at_once + at_once,
+                          self.found.idle + idle)
         self.found = here

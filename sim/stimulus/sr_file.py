@@ -41,7 +41,9 @@ class _Session:
                 metadata = file.read(_METADATA + 1)
             if len(metadata) > _METADATA:
                 raise InputError(path, None, f"its metadata are longer than {_METADATA:,} bytes")
-            parser.read_string(metadata.decode("utf-8", "replace"))
+            # An indented line is a key, too, and does not continue the one before.
+            lines = metadata.decode("utf-8", "replace").splitlines()
+            parser.read_string("\n".join(line.lstrip() for line in lines))
         except KeyError:
             raise InputError(path, None, "not a sigrok session file: it has no metadata") from None
         except configparser.Error as error:

@@ -33,7 +33,7 @@ from hypermon.sim.stimulus.saleae_file import channels_of_saleae, read_saleae
 from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
 from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
-__all__ = ["Edge", "Sample", "Stimulus", "load"]
+__all__ = ["Edge", "Sample", "Stimulus", "default_sample", "load"]
 
 #: An hour: the records of the counters alone are then about a megabyte.
 _LONG_PS = 3600 * 10**12
@@ -75,7 +75,7 @@ class Stimulus:
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
-        self.sample = self.sample or [_default_sample(edge) for edge in self.edge]
+        self.sample = self.sample or [default_sample(edge) for edge in self.edge]
         self.source = self.source or [""] * self.nodes
 
     @classmethod
@@ -111,7 +111,7 @@ def _mask(bits: Iterable[bool]) -> int:
     return sum(1 << i for i, bit in enumerate(bits) if bit)
 
 
-def _default_sample(edge: Edge) -> Sample:
+def default_sample(edge: Edge) -> Sample:
     """With one active edge, as a FIFO clocked by the strobe would sample. With both, data and strobe change in one
     write and have to settle.
     """
@@ -172,7 +172,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     rows, line = _moved(rows, start)
     rows, replaced = joined(rows)
     chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
-    chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
+    chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),

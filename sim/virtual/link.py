@@ -22,11 +22,13 @@ from hypermon.hdl.layout import (
     Geometry,
     Window,
 )
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
+from hypermon.sim.stimulus.other_reading import Reading, other_reading
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.port_rule import complaints
-from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
 from hypermon.sim.virtual.build import Shell, library
 from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
@@ -130,6 +132,18 @@ class PlayedStimulus:
         return complaints(self.stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
                           falling=falling, after=after,
                           kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
+
+    def other_reading(self, modes: ItemModes, *, clock_hz: int, port_bits: int, timeout_ps: int, rising: int | None,
+                      falling: int | None, after: int | None, lengths: dict[int, tuple[int, int]] | None) -> str | None:
+        up, down, later = (own if given is None else given for own, given in (
+            (self.rising, rising), (self.falling, falling), (self.after, after)))
+        now = []
+        for node in range(self.stimulus.nodes):
+            edge = (Edge.BOTH if up >> node & 1 else Edge.FALLING) if down >> node & 1 else Edge.RISING
+            now.append(Reading(edge, Sample.AFTER if later >> node & 1 else Sample.BEFORE,
+                               ItemMode.NIBBLE if self._fronted >> node & 1 else modes[node]))
+        return other_reading(self.stimulus, now, clock_hz=clock_hz, port_bits=port_bits, timeout_ps=timeout_ps,
+                             lengths=lengths)
 
 
 class VirtualLink(VerilatedBoard):

@@ -55,7 +55,9 @@ def main() -> None:
         (folder / "rules.toml").write_text("".join(
             f'[[rule]]\nname = "{kind}"\nkind = "{kind}"\n{_RULES[kind]}\n' for kind in kinds))
         begun = time.perf_counter(), time.process_time()
-        for rule in load_rules(folder / "rules.toml").rules:
+        rules = load_rules(folder / "rules.toml").rules
+        trace.share(rules)
+        for rule in rules:
             since = time.perf_counter(), time.process_time()
             judged = JUDGES[rule.kind](trace, rule)
             print(f"{rule.kind:11} {judged.verdict:10} {judged.instances:>11,} instances "

@@ -1,4 +1,4 @@
-"""Lines of a Linux GPIO chip, driven by the node library, its Python and ``hypermon emulate``: ``make gpio``.
+"""Lines of a Linux GPIO chip, driven by the node library, its Python and ``hypermon emulate``: ``make guest OF=gpio``.
 
 The chip is the kernel's own gpio-sim, in a guest. Debian's kernel is built without it, so it is compiled here from
 Debian's source of that kernel, as a module. What the lines did is what the kernel's tracepoint ``gpio_value`` has
@@ -264,14 +264,14 @@ def run(events: int, times: int, say: Steps) -> Costs:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make gpio", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make guest OF=gpio", description=__doc__)
     parser.add_argument("--events", type=int, default=200, help="that hypermon emulate plays (200)")
     parser.add_argument("--times", type=int, default=2000, help="that each call is measured (2000)")
     arguments = parser.parse_args()
     try:
         costs = run(arguments.events, arguments.times, Steps())
     except (GuestError, subprocess.CalledProcessError) as failure:
-        sys.exit(f"make gpio: {failure}")
+        sys.exit(f"make guest OF=gpio: {failure}")
     items = ("nibble", "event", "event2", "word")
     print(f"\n  {'instructions, kernel included':<44}" + "".join(f"{item:>10}" for item in items))
     for way, row in costs.items():

@@ -1,4 +1,4 @@
-"""``make pcie-guest``: an unmodified Linux records the verilated board, which is in a PCIe slot of its machine.
+"""``make guest OF=pcie``: an unmodified Linux records the verilated board, which is in a PCIe slot of its machine.
 
 The guest runs this very ``hypermon`` over its kernel's VFIO, and the board's nodes play a stimulus. It records four
 times: all of it; the beginning, after the board was released and bound again; with a small ring and a program that
@@ -230,7 +230,7 @@ def _hypermon(*arguments: str) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make pcie-guest", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make guest OF=pcie", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16, help="of the board, at least 2 (default 16)")
     parser.add_argument("--events", type=int, default=100_000, help="nibbles to be recorded (default 100,000)")
     parser.add_argument("--iommufd", action="store_true",
@@ -239,7 +239,7 @@ def main() -> None:
     try:
         run(arguments.nodes, arguments.events, Steps(), arguments.iommufd)
     except GuestError as failure:
-        sys.exit(f"make pcie-guest: {failure}")
+        sys.exit(f"make guest OF=pcie: {failure}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``make gpio``, with fewer events: the kernel's own GPIO lines, driven by the node library."""
+"""``make guest OF=gpio``, with fewer events: the kernel's own GPIO lines, driven by the node library."""
 
 import pytest
 from gpio_guest import run

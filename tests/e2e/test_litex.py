@@ -17,7 +17,7 @@ ENVIRONMENT = ROOT / ".build" / "litex-env"
 
 @pytest.fixture(scope="module")
 def litex() -> Path:
-    """The Python of the environment that `make litex` makes; skips if its packages cannot be had."""
+    """The Python of the environment that `make example OF=litex` makes; skips if its packages cannot be had."""
     python = ENVIRONMENT / "bin" / "python"
     if not (ENVIRONMENT / ".installed").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)

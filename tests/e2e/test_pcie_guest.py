@@ -1,4 +1,4 @@
-"""``make pcie-guest``, with fewer events: the kernel's own VFIO at the other end of the bus."""
+"""``make guest OF=pcie``, with fewer events: the kernel's own VFIO at the other end of the bus."""
 
 import pytest
 from linux_guest import Steps

@@ -1,4 +1,4 @@
-"""``make qemu``, with fewer events: the kernel's own USB stack at the other end of the cable."""
+"""``make guest``, with fewer events: the kernel's own USB stack at the other end of the cable."""
 
 import pytest
 from linux_guest import Steps

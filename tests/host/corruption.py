@@ -141,7 +141,7 @@ def _items(rng: random.Random, count: int, *modes: ItemMode) -> Stream:
                   {"modes": both, "timeout_clocks": TIMEOUT})
 
 
-_NIBBLE, _WORD, _EVENT, _ = ItemMode
+_NIBBLE, _WORD, _EVENT, *_ = ItemMode
 RUNS = {
     "frames": lambda rng, count: _frames(rng, count, 16),
     "frames of 20 nodes": lambda rng, count: _frames(rng, count, 20),

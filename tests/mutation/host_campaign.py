@@ -1,10 +1,10 @@
 """The mutation campaign of the host: do the tests notice when the host's programs are broken?
 
-``make mutation-host`` changes one place of the host's sources at a time (host_mutants.py), in a copy of the repository,
-and runs tests there until one fails. Which tests call which function is measured first, once for each file of tests
-(host_tree.py). A mutant meets the most promising tests that call its function, then the others that do, then more
-tests of the same files and the tests that are named after its file. Verdicts go to a journal under ``.build/mutation``
-as they come: a campaign that was interrupted continues. See docs/develop/verification.md.
+``make mutation OF=host`` changes one place of the host's sources at a time (host_mutants.py), in a copy of the
+repository, and runs tests there until one fails. Which tests call which function is measured first, once for each
+file of tests (host_tree.py). A mutant meets the most promising tests that call its function, then the others that do,
+then more tests of the same files and the tests that are named after its file. Verdicts go to a journal under
+``.build/mutation`` as they come: a campaign that was interrupted continues. See docs/develop/verification.md.
 """
 
 import functools

@@ -345,7 +345,7 @@ static inline int gpiod_line_request_set_values_subset(struct gpiod_line_request
 
 
 def test_gpio_lines_by_libgpiod(compile_c, tmp_path: Path) -> None:
-    """The library is a script here; `make gpio` runs the real one."""
+    """The library is a script here; `make guest OF=gpio` runs the real one."""
     (tmp_path / "gpiod.h").write_text(GPIOD_H)
     run = compile_c(r"""
         #include "hypermon.h"

@@ -19,7 +19,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/attach.md", r"hypermon emulate demo/run --gpio", _BOARD),
     ("docs/boards/README.md", r"hypermon build", _MINUTES),
     ("docs/boards/README.md", r"hypermon (flash|wirecheck)", _BOARD),
-    ("docs/cocotb.md", r"make cocotb", "minutes; tests/sim/bench/test_examples.py runs the examples"),
+    ("docs/cocotb.md", r"make example", "minutes; tests/sim/bench/test_examples.py runs the examples"),
     ("docs/dev-board.md", r"hypermon build", _MINUTES),
     ("docs/dev-board.md", r"hypermon flash", _BOARD),
     ("docs/dev-board.md", r"hypermon wirecheck",
@@ -51,7 +51,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/several-boards.md", r"hypermon (record|echo) -b usb:A -b usb:B", "it needs boards that are wired together"),
     ("docs/several-boards.md", r'hypermon record -b "sim:A\.csv',
      "a minute per second of a follower; tests/sim/commands/test_record_several.py wires virtual boards"),
-    ("docs/pcie.md", r"make pcie-guest", "minutes; .ci/run runs it, and so does tests/e2e/test_pcie_guest.py"),
+    ("docs/pcie.md", r"make guest OF=pcie", "minutes; .ci/run runs it, and so does tests/e2e/test_pcie_guest.py"),
 )
 
 #: Page, beginning of a block of Python, reason.

@@ -111,7 +111,7 @@ def linted(block: Other, folder: Path) -> None:
 
 
 def litex(block: Other, folder: Path) -> None:
-    """What it uses of the module is there; `make litex` builds an SoC with it."""
+    """What it uses of the module is there; `make example OF=litex` builds an SoC with it."""
     module = (ROOT / "examples" / "litex" / "hypermon_litex.py").read_text()
     used = {node.attr for node in ast.walk(ast.parse(block.code)) if isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Attribute) and node.value.attr == "hypermon"}

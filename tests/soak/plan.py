@@ -64,7 +64,7 @@ class Leg:
         return self.half and self.window is Window.CLOCK and self.sink is Sink.EXTENDED
 
 
-_N, _W, _E, _ = ItemMode
+_N, _W, _E, *_ = ItemMode
 LEGS = (
     Leg("classic, 10 ns, line", Sink.CLASSIC, Window.CLOCK, line=True),
     Leg("classic, 800 ns", Sink.CLASSIC, Window.NS800),

@@ -39,6 +39,9 @@ REFUTED = {
         broken(TwoWire, ("self.fault.eq(failed & ~holds)", "self.fault.eq(failed)")), selected=True, clocks=24),
     "two wires, a byte that is rejected comes": lambda: TwoWireSpec(
         broken(TwoWire, ("complete.eq(edge & (count == 7) & ~broken)", "complete.eq(edge & (count == 7))")), clocks=24),
+    "two wires, a pause that was long ago": lambda: TwoWireSpec(
+        broken(TwoWire, ("m.Elif(self.valid | (edge & (count == 0) & ~holds))", "m.Elif(self.valid)")), selected=True,
+        clocks=40),
     "two wires, the pause forgets a fault": lambda: TwoWireSpec(
         broken(TwoWire, ("done = ~(broken | holds", "done = ~(holds")), selected=True),
     "two wires, the rest of a byte begins the next": lambda: TwoWireSpec(

@@ -41,8 +41,9 @@ def test_other_packets_are_no_events(packet):
     assert bench().sends(b"\x01\x55" + packet + b"\x09\xaa").run() == [*events_of(0, b"\x55"), *events_of(1, b"\xaa")]
 
 
-def test_overflow_counts_as_rejected():
-    assert bench().sends(b"\x70\x01\x55").run() == [("rejected",), *events_of(0, b"\x55")]
+def test_an_overflow_is_an_event():
+    assert bench().sends(b"\x01\x66\x70\x01\x55").run() == [
+        *events_of(0, b"\x66"), (1, 0, 4), *events_of(0, b"\x55")]
 
 
 @pytest.mark.parametrize("packet", [

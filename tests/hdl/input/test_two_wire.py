@@ -118,6 +118,29 @@ def test_a_pause_by_chip_select_comes_after_the_fault(bits):
         assert pauses[-1][0] == faults[0] + 2
 
 
+def test_selected_again_before_the_byte_is_delivered():
+    """That was a pause, which is told after the byte before it; and none is told between bytes without one."""
+    wires = Wires([0, 0, 1])
+    _, end = spi(wires, 30, 6, [0x81, 0x7e], select=True)
+    again, end = spi(wires, end - 4, 6, [0x42, 0x24], select=True)
+    came, faults, pauses, _ = receive(wires, 85, int(end) + 300, selected=True)
+    assert [byte for _, byte in came] == [0x81, 0x7e, 0x42, 0x24]
+    assert faults == []
+    assert int(again[0]) < came[1][0]
+    rises = [clock for clock, level in pauses if level]
+    assert rises[:2] == [0, came[1][0] + 1]
+    assert rises[2] > came[3][0]
+
+
+def test_a_node_that_is_always_selected_pauses_after_two_spans():
+    wires = Wires([0, 0, 0])
+    (first,), end = spi(wires, 40, 8, [0x12])
+    came, faults, pauses, _ = receive(wires, 80, int(end) + 400, selected=True)
+    begin = clock_of(first)
+    assert (len(came), faults) == (1, [])
+    assert pauses == [(0, 1), (begin + 1, 0), (begin + 162, 1)]
+
+
 def test_too_fast_bytes_leave_order_and_are_counted():
     """Of bytes that end while the one before waits, that one comes, then a fault for them, and none is wrong."""
     data = list(range(1, 40))

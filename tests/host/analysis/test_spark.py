@@ -17,7 +17,7 @@ from tests.patience import patience
 __all__ = ["run"]
 
 ROOT = Path(__file__).parents[3]
-#: Made by `make spark`: PySpark needs other packages than the project.
+#: Made by `make example OF=spark`: PySpark needs other packages than the project.
 PYTHON = ROOT / ".build" / "spark-env" / "bin" / "python"
 #: As on the page, but for the run's messages.
 MESSAGES = Messages("event = 3", "event = 4", "payload")
@@ -43,7 +43,7 @@ spark.stop()
 @pytest.mark.slow
 def test_spark_gives_the_same(run, tmp_path, capsys):
     if not (PYTHON.exists() and shutil.which("java")):
-        pytest.skip("Spark is not installed: make spark")
+        pytest.skip("Spark is not installed: make example OF=spark")
     page = (ROOT / "docs" / "several-boards.md").read_text()
     lines, latency = re.findall(r"```python\n(.*?spark.*?)```", page, re.DOTALL)
     for said, own in zip(astuple(MESSAGES), astuple(OWN), strict=True):

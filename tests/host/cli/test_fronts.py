@@ -53,7 +53,7 @@ def test_registers():
     ({"spi_hz": 900}, "--front-rate spi=900: a board of 100 MHz receives clocks of 954 to 50000000 Hz"),
     ({"spi_hz": 51_000_000}, "receives clocks of"),
     ({"uart_baud": 13_000_000}, "--front-rate uart=13000000: a board of"),
-    ({"swo_baud": 1500}, "--front-rate swo=1500: a board of 100 MHz receives at 1526 to 12500000 baud"),
+    ({"swo_baud": 700}, "--front-rate swo=700: a board of 100 MHz receives at 763 to 12500000 baud"),
 ])
 def test_rates_that_the_board_cannot_receive(wrong, reason):
     with pytest.raises(HypermonError, match=reason):
@@ -82,11 +82,11 @@ def test_modes():
 
 
 @pytest.mark.parametrize(("text", "reason"), [
-    ("0=nibble", "--mode 0=nibble: node 0 has a serial clock; its modes are word, event, byte"),
-    ("1=itm", "--mode 1=itm: node 1 has a UART; its modes are word, event, byte"),
-    ("2=nibble", "--mode 2=nibble: node 2 has SWO; its modes are word, event, byte, itm"),
+    ("0=nibble", "--mode 0=nibble: node 0 has a serial clock; its modes are word, event, byte, line"),
+    ("1=itm", "--mode 1=itm: node 1 has a UART; its modes are word, event, byte, line"),
+    ("2=line", "--mode 2=line: node 2 has SWO; its modes are word, event, byte, itm"),
     ("3=byte", "--mode 3=byte: node 3 has a port; its modes are nibble, word, event"),
-    ("3=line", r"--mode 3=line: expected \[NODE=\]nibble"),
+    ("3=text", r"--mode 3=text: expected \[NODE=\]nibble"),
 ])
 def test_modes_that_a_node_cannot_have(text, reason):
     with pytest.raises(HypermonError, match=reason):

@@ -39,10 +39,21 @@ def test_period_of_uncertain_times():
     ((10, 20, 30, 40, 50, 60, 70, 80, 90), [], {"min": 1}, "pass"),
     ((10, 20, 30, 50, 60, 70, 80, 90), [], {"min": 1}, "fail"),
     ((10, 20, 30, 50, 60, 70, 80, 90), [(0, 40, 40, 1)], {"min": 1}, "undecided"),
+    ((10, 20, 60, 70, 80, 90), [(0, 50, 51, 1)], {"min": 1}, "fail"),       # nothing came before the loss
+    ((10, 10, 10, 22), [], {"max": 3}, "pass"), ((10, 10, 10, 21), [], {"max": 3}, "fail"),
     ((10, 20, 30, 40), [], {"min": 1}, "fail"),
     ((10, 20, 30, 40, 50, 60, 70, 80, 90), [], {"min": 1, "max": 1}, "fail")])
 def test_rate(times, losses, values, verdict):
     found = judged("rate", ticks(*times), losses, events={"event": "a"}, per=12, same_node=True, **values)
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(("times", "values", "verdict"), [
+    ((10, 20), {"max": 1}, "undecided"), ((10, 21), {"max": 1}, "undecided"), ((10, 19), {"max": 1}, "fail"),
+    ((10, 23), {"max": 1}, "undecided"), ((10, 24), {"max": 1}, "pass"),
+    (range(10, 100, 10), {"min": 1}, "pass"), (range(11, 100, 11), {"min": 1}, "undecided")])
+def test_rate_of_uncertain_times(times, values, verdict):
+    found = judged("rate", ticks(*times), events={"event": "a"}, per=12, same_node=True, slack=2, **values)
     assert found.verdict == verdict
 
 

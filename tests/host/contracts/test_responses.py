@@ -43,6 +43,21 @@ def test_uncertain_times():
     assert judged("response", [(10, 0, "a", 0), (11, 0, "b", 0)], events=A_B, max=5, slack=2).verdict == "pass"
 
 
+def test_uncertain_times_of_one_node():
+    rule = {"events": A_B, "max": 6, "slack": 2}
+    for after, alone, verdict in ((4, True, "pass"), (5, True, "undecided"), (7, True, "undecided"), (9, True, "fail"),
+                                  (4, False, "pass"), (5, False, "undecided")):
+        items = [(10, 0, "a", 0), (10 + after, 0, "b", 0)]
+        assert judged("response", items, same_node=alone, **rule).verdict == verdict
+
+
+def test_a_lost_trigger_at_any_of_its_times():
+    """What answers the last of them does not answer the first."""
+    items = [(10, 0, "a", 0), (12, 1, "b", 0), (45, 1, "b", 0)]
+    assert judged("response", items, [(0, 36, 40, 1)], events=A_B, max=10).verdict == "pass"
+    assert judged("response", items, [(0, 20, 40, 1)], events=A_B, max=10).verdict == "undecided"
+
+
 def test_worst_and_places():
     items = [(10 * k, 0, "a", 0) for k in range(5)] + [(10 * k + k, 1, "b", 0) for k in range(1, 5)]
     found = judged("response", items, events=A_B, max=2)
@@ -92,6 +107,13 @@ def test_absence_between(items, losses, verdict):
     assert between.verdict == verdict
 
 
+def test_absence_between_uncertain_times():
+    between = {"event": "a", "between": (Event("b"), Event("c"))}
+    items = [(10, 1, "b", 0), (11, 0, "a", 0), (20, 1, "c", 0)]
+    assert judged("absence", items, events=between).verdict == "fail"
+    assert judged("absence", items, events=between, slack=2).verdict == "undecided"
+
+
 
 @pytest.mark.parametrize(("items", "losses", "verdict"), [
     ([(10, 0, "b", 0), (30, 0, "a", 0)], [], "pass"),
@@ -99,6 +121,7 @@ def test_absence_between(items, losses, verdict):
     ([(10, 0, "b", 0)], [(1, 12, 13, 1)], "undecided"),
     ([(10, 0, "b", 0), (30, 0, "a", 0)], [(1, 27, 28, 1)], "undecided"),
     ([(10, 0, "b", 0), (30, 0, "a", 0)], [(1, 50, 51, 1)], "pass"),
+    ([(10, 0, "b", 0), (30, 0, "a", 0)], [(1, 50, 51, 2)], "undecided"),     # they may be both
     ([(98, 0, "b", 0)], [], "undecided")])
 def test_absence_after(items, losses, verdict):
     assert judged("absence", items, losses, events={"event": "a", "after": "b"}, within=5).verdict == verdict

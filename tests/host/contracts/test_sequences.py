@@ -21,6 +21,12 @@ def test_order(text, losses, verdict):
     assert judged("order", items(text), losses, events=ABC, same_node=True).verdict == verdict
 
 
+def test_why_an_order_is_open():
+    found = judged("order", items("ac"), [(0, 15, 16, 1)], events=ABC, same_node=True)
+    [place] = [place for place in found.where if place.time_ps == 20]
+    assert place.why == "node 0 lost 1 item between 0.000000000015 s and 0.000000000016 s"
+
+
 def test_order_by_key():
     mixed = items("abc", 0, 1) + items("abc", 1, 2, step=11)
     assert judged("order", mixed, events=ABC, key=("k",)).verdict == "pass"
@@ -54,6 +60,13 @@ def test_together(times, losses, verdict, instances):
     rows = [(t, node, "a", 0) for turn in times for node, t in enumerate(turn) if t is not None]
     found = judged("together", rows, losses, events={"event": "a"}, within=5)
     assert (found.verdict, found.instances) == (verdict, instances)
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(4, "pass"), (5, "undecided"), (6, "undecided"), (7, "fail")])
+@pytest.mark.parametrize("key", [(), ("k",)])
+def test_together_of_uncertain_times(apart, verdict, key):
+    rows = [(10, 0, "a", 0), (10 + apart, 1, "a", 0)]
+    assert judged("together", rows, events={"event": "a"}, within=5, slack=1, key=key).verdict == verdict
 
 
 @pytest.mark.parametrize(("rows", "losses", "verdict"), [

@@ -24,9 +24,23 @@ def items(*rows):
     ([(10, 0, "a"), (16, 0, "b")], [(0, 12, 13, 2)], {"max": 5}, "undecided"),
     ([(10, 0, "a"), (16, 0, "b")], [(0, 22, 23, 2)], {"max": 5}, "fail"),
     ([(10, 0, "a"), (14, 0, "b")], [(0, 22, 23, 2)], {"max": 5}, "undecided"),
+    ([(10, 0, "a"), (40, 0, "b")], [(0, 30, 31, 2)], {"max": 5}, "fail"),       # it was too long before
+    ([(10, 0, "a"), (40, 0, "b")], [(0, 30, 31, 2)], {"min": 5}, "undecided"),
+    ([(10, 0, "b"), (20, 0, "a"), (22, 0, "b")], [], {"max": 15}, "undecided"),      # it may have begun long before
+    ([(10, 0, "b"), (20, 0, "a"), (21, 0, "a"), (22, 0, "b"), (23, 0, "b")], [], {"max": 15}, "undecided"),
+    ([(20, 0, "a"), (21, 0, "a"), (22, 0, "b"), (28, 0, "b")], [], {"max": 5}, "fail"),
+    ([(20, 0, "a"), (22, 0, "b"), (24, 0, "b")], [], {"max": 5}, "undecided"),
     ([], [], {"max": 5}, "undecided")])
 def test_duration(rows, losses, values, verdict):
     assert judged("duration", items(*rows), losses, events=AB, same_node=True, **values).verdict == verdict
+
+
+@pytest.mark.parametrize(("length", "values", "verdict"), [
+    (4, {"max": 6}, "pass"), (5, {"max": 6}, "undecided"), (8, {"max": 6}, "undecided"), (9, {"max": 6}, "fail"),
+    (8, {"min": 6}, "pass"), (7, {"min": 6}, "undecided"), (3, {"min": 6}, "fail")])
+def test_duration_of_uncertain_times(length, values, verdict):
+    rows = items((10, 0, "a"), (10 + length, 0, "b"))
+    assert judged("duration", rows, events=AB, same_node=True, slack=2, **values).verdict == verdict
 
 
 def test_nothing_before_the_start():

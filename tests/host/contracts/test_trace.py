@@ -2,6 +2,7 @@
 
 import duckdb
 import pytest
+from hypermon.host.contracts import trace as trace_module
 from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.trace import ENDLESS, GAPS, Extent, Source, Trace, UnfitError
 
@@ -23,6 +24,8 @@ def test_slack(boards):
     assert boards.slack(False, event("a", 0, 1)) == 6
     assert boards.slack(False, event("a", 0, 2)) == 46
     assert boards.slack(False, event("a")) == ENDLESS
+    boards.unsure_ps = {0: 0, 1: 40, 2: 7}
+    assert boards.slack(False, event("a")) == 5 + 1 + 40 + 7
 
 
 def test_gaps():
@@ -37,6 +40,9 @@ def test_gaps():
     assert trace.db.execute("select count(*) from g where cause = 'loss'").fetchall() == [(1,)]
     assert trace.db.execute("select cause, count(*) from g group by 1 order by 1").fetchall() == [
         ("end", 1), ("loss", 1), ("start", 1)]
+    trace = traced([], [(0, 5, 20, 1), (0, 7, 12, 2)], end=50)
+    trace.gaps(event("a"))
+    assert trace.db.execute("select lo, hi from gn where cause = 'loss'").fetchall() == [(5, 20)]
 
 
 def test_masked_ids():
@@ -71,3 +77,20 @@ def test_conditions_and_fields():
         trace.select("a", rule, "event", (Event("a", None, "kk = 2"),))
     with pytest.raises(UnfitError, match="no node 9"):
         trace.select("a", rule, "event", event("a", 9))
+
+
+@pytest.mark.parametrize(("kept", "found"), [(3, [(5, 0, 1, 1), (6, 1, 2, 1), (7, 1, 2, 0)]), (1, [(7, 1, 2, 0)])])
+def test_events_are_read_once(monkeypatch, kept, found):
+    """Those that two rules name, up to a number; what a rule is judged by is its own, and no table stays."""
+    monkeypatch.setattr(trace_module, "_SHARED", kept)
+    trace = traced([(5, 0, "a", 1), (6, 1, "a", 2), (7, 1, "b", 2)])
+    rules = [Rule("x", "duration", 1, {"begin": event("a"), "end": event("b")}, ("k",)),
+             Rule("y", "order", 1, {"events": event("b") + event("a")}, ("k",))]
+    trace.share(rules)
+    trace.select("ends", rules[0], "end", event("b"))
+    trace.select("begins", rules[0], "begin", event("a"))
+    trace.db.execute("update begins set t = -t")
+    trace.db.execute("delete from ev")
+    trace.select("a", rules[1], "events", event("b") + event("a"))
+    assert trace.db.execute("select t, node, key, pos from a order by t").fetchall() == found
+    assert not trace.db.execute("from duckdb_tables() where table_name like 'shared_%'").fetchall()

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tests.host.fake_board import FakeBoard
 from tests.host.items import TIMEOUT, emitted, hold_of, in_blocks, made_up_modes, meaning, play
 
-NIBBLE, WORD, EVENT, _ = ItemMode
+NIBBLE, WORD, EVENT, *_ = ItemMode
 
 def board_of(nodes, window=Window.CLOCK):
     return FakeBoard(nodes, window=window, sink=Sink.EXTENDED)

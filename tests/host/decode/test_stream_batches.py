@@ -15,7 +15,7 @@ from hypermon.host.tables import item_order
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.items import TIMEOUT, emitted, hold_of, in_blocks, play
 
-NIBBLE, WORD, EVENT, _ = ItemMode
+NIBBLE, WORD, EVENT, *_ = ItemMode
 MODES = ([NIBBLE], [WORD], [EVENT], [NIBBLE, WORD, EVENT, EVENT])
 
 

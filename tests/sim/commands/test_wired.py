@@ -115,6 +115,32 @@ def test_what_is_lost_has_a_place(tools, tmp_path):
             assert any(own == node and begin <= edge <= end for own, begin, end, _ in losses)
 
 
+def test_an_overflow_packet_is_a_loss_of_the_node(tools, tmp_path, capsys):
+    """At least one packet, between the packet before it and itself; before the first packet, since the beginning."""
+    nodes, overflows = Nodes(11), []
+    for number in range(12):
+        if number % 3 == 0:
+            [begin], nodes.at[1] = uart(nodes.wires[1], nodes.at[1], SWO_BIT, [0x70])
+            overflows.append((nodes.packets[-1][0] if nodes.packets else 0, int(1000 * begin)))
+        nodes.send(1)
+    run = tmp_path / "run"
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *BOARD]) == 0
+    recorded = Run(run)
+    figures = recorded.stats()
+    assert (figures["lost_per_node"], figures["causes"]["node"]) == ([0, 4, 0, 0, 0], 4)
+    assert (figures["events_per_node"][1], figures["rejected"], figures["complete"]) == (12, 0, False)
+    losses = recorded.loss().to_pylist()
+    assert [(row["node"], row["lost"]) for row in losses] == [(1, 1)] * 4
+    for row, (before, own) in zip(losses, overflows, strict=True):
+        assert row["from_ps"] <= before <= own <= row["to_ps"]
+        assert row["to_ps"] - own <= 2 * CLOCK_PS
+        assert before - row["from_ps"] <= 4 * CLOCK_PS or before == 0
+    assert [packet[2:] for packet in printed(run, "events", tmp_path)] == [
+        [str(port), payload] for _, port, payload in nodes.packets]
+    assert _run(["stats", str(run)]) == 0
+    assert "lost by the node itself, at least: 4" in capsys.readouterr().out
+
+
 def test_wrong_bytes_are_rejected_and_counted(tools, tmp_path):
     """A stop bit that is low, a line that stays low, a byte of seven bits: counted once each, at their node alone."""
     nodes = Nodes(9)

@@ -74,6 +74,7 @@ def test_data_that_change_with_the_strobe(edge: Edge) -> None:
     assert line is not None
     assert f"strobes whose data change while they are read: {at_once}, the first at node 0, " in line
     assert f" ({at_once} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` " in line
+    assert (edge is Edge.BOTH) != ("; `--edge both` if each change of the strobe is a write)" in line)
 
 
 @pytest.mark.parametrize(("delay", "wanted"), [("data,30", [0, *range(1, 9)]), ("strobe,30", range(1, 10)),

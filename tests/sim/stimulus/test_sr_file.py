@@ -194,6 +194,13 @@ def test_metadata_of_somebody_else(file, key, value, reason):
         read_sr(InputFile(str(path)), [mapping(path)])
 
 
+def test_an_indented_key_does_not_continue_the_one_before(file):
+    """Early versions of sigrok wrote a channel's trigger below it."""
+    written = META.replace("probe5=E\n", "probe5=E\n trigger5=0\n")
+    assert written != META
+    assert track(session(file, [0, 16, 0], metadata=written)) == (0, [(1_000_000, 16), (2_000_000, 0)])
+
+
 def test_metadata_that_fill_the_memory(file):
     path = session(file, [1], metadata="[device 1]\n" + " " * (1 << 20))
     with pytest.raises(InputError, match=r"its metadata are longer than 1,048,576 bytes"):

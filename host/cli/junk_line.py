@@ -1,0 +1,56 @@
+"""The line about items that make no sense, and their likely cause; at the end of ``sim``, ``record`` and ``decode``."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from hypermon.host.analysis.junk import find_junk, lengths_of
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.errors import InputError
+from hypermon.host.run import Run
+from hypermon.host.text.printable import printable
+
+if TYPE_CHECKING:
+    from hypermon.host.device.device import Device, Settings
+
+__all__ = ["complain_of_junk"]
+
+
+def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None) -> dict[str, Any] | None:
+    """Prints one line on stderr if a large share of a RUN's items makes no sense.
+
+    Parameters
+    ----------
+    recorded : the board that has just recorded the RUN, and how. If it has played a stimulus, the line names the
+        settings with which most of it makes sense. None: the RUN's tables are read.
+
+    Returns
+    -------
+    the counts of :class:`.junk.Junk`; None if the RUN has no items of several nibbles.
+    """
+    try:
+        junk = find_junk(run, decoded=recorded is None)
+    except InputError:
+        if recorded is None:
+            raise
+        return None     # blocks out of order, of which `decode` makes tables
+    if junk is None:
+        return None
+    if junk.high:
+        hint = None if recorded is None else _hint(run, *recorded)
+        click.echo(printable(f"{run.path}: {junk.as_text()}: {hint or _causes(run)}"), err=True)
+    return junk.as_dict()
+
+
+def _causes(run: Run) -> str:
+    causes = "likely a wrong --edge, --sample or --mode, or data wires in another order"
+    return causes + (", or the dictionary of another program" if kept_dictionary(run) is not None else "")
+
+
+def _hint(run: Run, device: "Device", settings: "Settings") -> str | None:
+    played, dictionary = device.link.played, kept_dictionary(run)
+    if played is None:
+        return None
+    return played.other_reading(
+        run.info.item_modes, clock_hz=run.info.clock_hz, port_bits=run.info.port_bits,
+        timeout_ps=run.info.item_timeout_clocks * 10**12 // run.info.clock_hz, rising=settings.rising,
+        falling=settings.falling, after=settings.after, lengths=None if dictionary is None else lengths_of(dictionary))
