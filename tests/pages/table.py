@@ -35,6 +35,8 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/nodes.md", r"cmake .*pico", "it needs the Pico SDK; tests/node compiles the example with a part of it"),
     ("docs/nodes.md", r"cmake .*log|\.build/log/sensor|hypermon (sim|decode) sensor",
      "it needs CMake; tests/node/test_cmake_examples.py runs these commands"),
+    ("docs/nodes.md", r"cmake .*freertos|\.build/freertos/tasks|hypermon sim tasks",
+     "it needs FreeRTOS-Kernel; tests/node/test_cmake_examples.py builds and plays the example with it"),
     ("docs/nodes.md", r"hypermon (dict app|decode RUN --dictionary app|tail|export|query RUN .from logs)",
      "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
     ("docs/nodes.md", r"hypermon sim (display\.sr|rtl\.vcd)",
