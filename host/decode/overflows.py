@@ -8,7 +8,7 @@ __all__ = ["Overflows"]
 
 
 class Overflows:
-    """Takes the events that stand for overflow packets out of items, in the order in which they arrive.
+    """Removes overflow packets from a stream of items and counts them. Items are given in the order of their arrival.
 
     Parameters
     ----------

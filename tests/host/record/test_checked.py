@@ -136,7 +136,7 @@ def test_a_checker_that_is_killed(record, monkeypatch):
 
 
 def test_a_recording_that_ends_early(record, monkeypatch):
-    """Its own status, and the verdicts on what there is."""
+    """It keeps its exit status 3, and the items until then are judged."""
     monkeypatch.setattr(recorder, "_SILENCE_S", 0.3)
     status, out, err, _ = record(ticking(late=[10], mute=True), TICK % "5 us", "--seconds", "0.001")
     assert status == 3
