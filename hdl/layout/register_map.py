@@ -117,8 +117,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "bit i: node i's items are words of 32 bits, with the extended sink; takes effect at the next reset; "
              "0 after power-up"),
     Register(0xb4, "EVENT_NODES", "RW", 32,
-             "bit i: node i's items are events, which begin with their length. Overrides WORD_NODES. Takes "
-             "effect in the same way"),
+             "bit i: node i's items are events, which begin with their length. Overrides WORD_NODES; with both bits, "
+             "each byte that a front end receives is an event of its own. Takes effect in the same way"),
     Register(0xb8, "ITEM_TIMEOUT", "RW", 32,
              "number of clocks without a strobe after which an incomplete word or event is aborted; the "
              "default corresponds to 10 ms"),
