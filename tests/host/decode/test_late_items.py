@@ -6,6 +6,7 @@ import random
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
@@ -58,6 +59,18 @@ def test_tables_have_the_times_of_first_edges(make_run, monkeypatch, seed, batch
     parts = [*following.feed(board.data), *following.finish()]
     assert [time for part in parts if not isinstance(part, Loss) for time in part["time_ps"].to_pylist()] == table[
         "time_ps"].to_pylist()
+
+
+def test_a_constant_is_longer_than_any_item_waits(make_run, monkeypatch):
+    """Rows are held back for it, too: an item of the late node still comes before those of the other one."""
+    monkeypatch.setattr(item_order, "_BATCH", 1)
+    modes, late = ItemModes.of([ItemMode.EVENT] * 2), 5_000_000
+    items = [LongItem(late + 1000 * k, k % 2, bytes((1, 5, 0)), 0, False) for k in range(400)]
+    board = board_of(2)
+    run = make_run(play(random.Random(5), board, modes, in_blocks(random.Random(5), items, modes, 3)),
+                   modes=["event", "event"], item_timeout_clocks=1, configuration={"front_late_clocks": [late, 0]})
+    assert run.decode()["too_late"] == 0
+    assert run.events()["node"].to_pylist() == [0] * 200 + [1] * 200
 
 
 @settings(deadline=None)

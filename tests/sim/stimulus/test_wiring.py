@@ -94,6 +94,17 @@ def test_span_of_slow_and_fast_bytes(tmp_path):
     assert spans.chosen == spans.least
 
 
+def test_span_leaves_out_what_is_sent_to_others(tmp_path):
+    """Edges while the node is not selected, at a clock that is ten times as slow."""
+    wires, at = Wires([0, 0, 1]), Fraction(1000)
+    for _ in range(5):
+        _, at = spi(wires, at, 5000, b"\x55\x33")
+        _, at = spi(wires, at + 5000, 500, b"\x12\x34", select=True)
+        at += 5000
+    spans = spans_of(clocked(tmp_path, wires, select=True), [0], 100_000_000)
+    assert (spans.least, spans.most, spans.fits) == (7 * 50 + 3, 15 * 50 - 2, True)
+
+
 def test_bits_that_are_no_byte_have_no_span(tmp_path):
     wires = Wires()
     spi(wires, 1000, 1000, b"\x12", bits=7)
