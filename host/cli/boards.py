@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ, TIMED, Board
+from hypermon.boards.model.mixture import stated
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.cli.progress_line import busy_line
@@ -67,6 +68,21 @@ _REFERENCE = click.option("--reference", type=int, metavar="HZ",
                                "pin that `hypermon pinout` lists, instead of the board's oscillator.")
 
 
+_PORTS = click.option("--ports", metavar="NODES=KIND,...",
+                      help="How nodes are wired, such as 0-3=port,4-9=uart: port (5 wires), two_wire or serial (clock, "
+                           "data), selected (3 wires: also a chip select), uart, swo (1 wire). They take the pins in "
+                           "their order. A KIND without nodes is that of all others, as many as there are pins. "
+                           "Default: as --config says.")
+
+
+def _mixed(board: Board, ports: str | None, config: str | None, nodes: int | None) -> Board:
+    """The board with nodes that are wired as the option says, if it is given."""
+    try:
+        return board if ports is None else board.mixed(ports, config, nodes)
+    except ValueError as error:
+        raise HypermonError(str(error)) from None
+
+
 def _stem(board: Board, config: str | None, link: str | None) -> str:
     """What the files of a bitstream are called."""
     try:
@@ -80,6 +96,7 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
     words = ["hypermon", name, board.name]
     words += ["--reference", str(board.reference_hz)] if board.reference_hz else []
     words += ["--config", config] if config and config != board.configs[-1] else []
+    words += ["--ports", stated(board.ports)] if board.ports else []
     words += ["--link", link] if link else []
     words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
     return shlex.join(words)
@@ -146,6 +163,7 @@ def _list(as_json: bool) -> None:
 @_NAME
 @_OUT
 @_CONFIG
+@_PORTS
 @_LINK
 @_REFERENCE
 @click.option("--serial", metavar="TEXT",
@@ -155,8 +173,8 @@ def _list(as_json: bool) -> None:
               help="Seed for placement and routing. A different seed may reach a higher clock; the same seed gives "
                    "the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="Describe the result as JSON.")
-def build_command(board: Board, out: Path, config: str | None, link: str | None, reference: int | None,
-                  serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str | None, ports: str | None, link: str | None,
+                  reference: int | None, serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs the extra `boards`.
@@ -165,7 +183,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
       hypermon build ulx3s-85f
       hypermon flash ulx3s-85f
     """
-    board = _fed(board, reference)
+    board = _mixed(_fed(board, reference), ports, config, nodes)
     _refuse_folder(out)
     try:
         from hypermon.boards.toolchain import bitstream as building
@@ -212,14 +230,15 @@ def _refuse_folder(out: Path) -> None:
 @_NAME
 @_OUT
 @_CONFIG
+@_PORTS
 @_LINK
 @_REFERENCE
 @click.option("--keep", is_flag=True,
               help="Write to the board's flash memory, so that the bitstream survives power-off. For iCE40 boards and "
                    "boards with a boot loader this is always the case.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all that the program says that loads the bitstream.")
-def flash(board: Board, out: Path, config: str | None, link: str | None, reference: int | None, keep: bool,
-          verbose: bool) -> None:
+def flash(board: Board, out: Path, config: str | None, ports: str | None, link: str | None, reference: int | None,
+          keep: bool, verbose: bool) -> None:
     """Load a bitstream into a board; no HDL tool is needed.
 
     Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
@@ -228,13 +247,14 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, referen
     \b
       hypermon flash ulx3s-85f --keep
     """
-    board = _fed(board, reference)
+    board = _mixed(_fed(board, reference), ports, config, None)
     found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
     with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
         command = loading(board, found.path, keep, Path(scratch))
         said = found.said
-        click.echo(f"{found.path}: {said['nodes']} nodes, {said['config']}, gateware {said['build']}, {found.source}",
-                   err=True)
+        kinds = f" ({said['ports']})" if said.get("ports") else ""
+        click.echo(f"{found.path}: {said['nodes']} nodes{kinds}, {said['config']}, gateware {said['build']}, "
+                   f"{found.source}", err=True)
         if verbose:
             status, last = subprocess.run(command, check=False).returncode, ""
         else:
