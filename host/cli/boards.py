@@ -12,9 +12,10 @@ from pathlib import Path
 
 import click
 from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ, TIMED, Board
-from hypermon.boards.model.mixture import stated
-from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
+from hypermon.boards.model.mixture import kind, stated
+from hypermon.boards.pinout.pinout import Wire, drawing, facts, kept, mixed_facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
+from hypermon.hdl.layout import FRONT_WIRES
 from hypermon.host.cli.progress_line import busy_line
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
@@ -106,8 +107,12 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
 @click.argument("board", metavar="[BOARD]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, one line per wire.")
 @click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write a drawing to FILE.")
+@_PORTS
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="With --ports: only the first N nodes.")
+@click.option("--reference", type=int, metavar="HZ", help="With --ports: as with this option of `hypermon build`.")
 @click.pass_context
-def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
+def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None, ports: str | None,
+           nodes: int | None, reference: int | None) -> None:
     """Show where to connect the nodes of a dev board; without BOARD, list the boards.
 
     Each wire has a pin on the board, with the FPGA's ball in brackets.
@@ -115,15 +120,21 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     \b
       hypermon pinout
       hypermon pinout ulx3s-85f
+      hypermon pinout ulx3s-85f --ports 0-3=port,uart
     """
+    for option, given in (("--svg", svg), ("--ports", ports)):
+        if board is None and given is not None:
+            raise click.UsageError(f"{option} is for one board: give its name")
+    for option, number in (("--nodes", nodes), ("--reference", reference)):
+        if ports is None and number is not None:
+            raise click.UsageError(f"{option} is for --ports: give the kinds of nodes")
     if board is None:
-        if svg is not None:
-            raise click.UsageError("--svg draws one board: give its name")
         return _list(as_json)
     if svg is not None and as_json:
         raise HypermonError("--svg and --json: choose one")
-    chosen = _board(context, context.command.params[0], board)
-    every = wires(chosen)
+    before = _board(context, context.command.params[0], board)
+    chosen = _mixed(_fed(before, reference), ports, None, nodes)
+    every = wires(chosen, kept(chosen, before))
     if svg is not None:
         from hypermon.host.export.formats import sink
 
@@ -132,18 +143,30 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
         return None
     if as_json:
         for wire in every:
-            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
-                                   "standard": standard(chosen)}))
+            of = {"kind": kind(chosen.ports[wire.node])} if chosen.ports else {}
+            click.echo(json.dumps({"node": wire.node, **of, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
+                                   "standard": standard(chosen, wire.node)}))
         return None
-    console = make_console(highlight=False)
-    table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
-    for node in range(chosen.nodes):
-        table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
-    console.print(table)
-    for name, text in facts(chosen):
+    make_console(highlight=False).print(_table(chosen, every))
+    for name, text in mixed_facts(chosen, before) if chosen.ports else facts(chosen):
         plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("`", "")
         click.echo(f"{name}: {plain}")
     return None
+
+
+def _table(board: Board, every: list[Wire]) -> Table:
+    """Where the wires of each node go."""
+    if not board.ports:
+        table = Table("node", *dict.fromkeys(wire.role for wire in every), title=board.title)
+        for node in range(board.nodes):
+            table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
+        return table
+    most = max(FRONT_WIRES[front] for front in board.ports)
+    table = Table("node", "kind", *(f"wire {number + 1}" for number in range(most)), title=board.title)
+    for node, front in enumerate(board.ports):
+        table.add_row(str(node), kind(front), *(f"{wire.role} {wire.label} ({wire.ball})" for wire in every
+                                                if wire.node == node))
+    return table
 
 
 def _list(as_json: bool) -> None:
