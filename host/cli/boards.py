@@ -272,7 +272,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
       hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2
     """
     from hypermon.host.device.device import Device
-    from hypermon.host.diagnose.wirecheck import check_wires
+    from hypermon.host.diagnose.wirecheck import THRESHOLDS, check_wires
     from hypermon.host.link import open_link
 
     try:
@@ -288,7 +288,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
     console = make_console(highlight=False)
     for verdict in verdicts:
         if as_json:
-            click.echo(json.dumps(asdict(verdict)))
+            click.echo(json.dumps({**asdict(verdict), "thresholds": THRESHOLDS}))
         else:
             mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
             console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)

@@ -144,4 +144,6 @@ def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> t
 
         done = decode(run, decoding, _tell)
     complain(run, done)
+    for gone in run.clocks_gone:
+        _tell(f"{gone}: it was recorded, and is gone; UTC is taken from the computer's clock at the start")
     return run, done
