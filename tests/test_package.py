@@ -68,7 +68,8 @@ def under(name: str, *packages: str) -> bool:
 
 
 #: What boards are, as data: for pinouts, without an HDL tool.
-BOARDS_DATA = ("hypermon.boards.model.board", "hypermon.boards.pinout.pinout", "hypermon.boards.registry")
+BOARDS_DATA = ("hypermon.boards.model.board", "hypermon.boards.model.mixture", "hypermon.boards.pinout.pinout",
+               "hypermon.boards.registry")
 
 
 def offenders(part: str, lazy: bool, *, forbidden: tuple[str, ...], allowed: tuple[str, ...] = ()) -> list[str]:

@@ -22,13 +22,19 @@ from hypermon.hdl.layout import (
 
 from .connectors import Connector, listed
 from .links import BoardLink
+from .mixture import kind, parse_mixture, short
 
 __all__ = [
-    "FRONT_CONFIGS", "LINKS_MAX", "LINK_PINS", "PHASES", "PIN_ROLES", "REFERENCES_HZ", "TIMED", "TIME_INPUTS",
-    "TIME_PINS", "Board", "ClockInput", "Memory", "Pin"]
+    "FRONT_CONFIGS", "FRONT_ROLES", "LINKS_MAX", "LINK_PINS", "PHASES", "PIN_ROLES", "REFERENCES_HZ", "TIMED",
+    "TIME_INPUTS", "TIME_PINS", "Board", "ClockInput", "Memory", "Pin"]
 
 #: Roles of the five pins of a node, in the order in which a board lists them.
 PIN_ROLES = ("strobe", *(f"data{bit}" for bit in range(PORT_BITS)))
+#: Roles of the wires of a node, in that order, by how it is wired.
+FRONT_ROLES = {Front.PORT: PIN_ROLES, Front.TWO_WIRE: ("clock", "data"), Front.SELECTED: ("clock", "data", "select"),
+               Front.UART: ("line",), Front.SWO: ("line",)}
+#: Kinds of nodes whose wire is high when idle.
+_IDLE_HIGH = (Front.UART, Front.SWO)
 #: Pins that a regeneration board takes: the reference clock and the line, each from or to an LVDS driver or receiver.
 LINK_PINS = 2
 #: Configurations as ``extended``, all of whose nodes have a front end.
@@ -115,6 +121,7 @@ class Board:
         PLL.
     references_hz : the frequencies there of which the PLL makes exactly the clocks that each of the links needs.
     reference_hz : the PLL is fed from that pin by this frequency, and not by the oscillator, see :meth:`fed`; else 0.
+    ports : how each of its nodes is wired, see :meth:`mixed`; empty: as the configuration says.
     attributes : attributes of every port's pin: level, pull-down.
     openfpgaloader, dfu, apollo : how a bitstream is loaded: the board's name in openFPGALoader; or vendor and product
         of its boot loader, as ``1209:5af0``, which stores it; or Apollo, the debugger of Great Scott Gadgets.
@@ -165,6 +172,7 @@ class Board:
     reference: ClockInput | None = None
     references_hz: tuple[int, ...] = REFERENCES_HZ
     reference_hz: int = 0
+    ports: tuple[Front, ...] = ()
     openfpgaloader: str = ""
     dfu: str = ""
     apollo: bool = False
@@ -218,13 +226,24 @@ class Board:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes that its pins allow."""
-        return len(self.pins) // len(PIN_ROLES)
+        """Number of nodes that its pins allow, or of those that ``ports`` has."""
+        return len(self.ports) or self._whole
 
     def node(self, number: int, front: Front = Front.PORT) -> tuple[Pin, ...]:
-        """The pins of a node, in the order of :data:`PIN_ROLES`; of one with a front end as many as it has wires."""
-        wide = FRONT_WIRES[front]
-        return (*self.pins, *self.spare)[number * wide:(number + 1) * wide]
+        """The pins of a node, in the order of :data:`FRONT_ROLES`; if all nodes are wired like this one, or as
+        ``ports`` says."""
+        if self.ports:
+            front, first = self.ports[number], sum(FRONT_WIRES[before] for before in self.ports[:number])
+        else:
+            first = number * FRONT_WIRES[front]
+        return (*self.pins, *self.spare)[first:first + FRONT_WIRES[front]]
+
+    def pad(self, front: Front = Front.PORT) -> dict[str, str | int]:
+        """Attributes of the pins of a node. With ``ports``, a wire that is high when idle is pulled up, so that it is
+        idle when nothing is connected."""
+        if not self.ports or front not in _IDLE_HIGH:
+            return self.attributes
+        return {key: "UP" if value == "DOWN" else value for key, value in self.attributes.items()}
 
     @property
     def fronts(self) -> dict[str, int]:
@@ -233,7 +252,12 @@ class Board:
         able = "extended" in self.configs
         pins = len(self.pins) + len(self.spare)
         counts = {config: min(pins // FRONT_WIRES[front], NODES_MAX) for config, front in FRONT_CONFIGS.items() if able}
-        return {config: count for config, count in counts.items() if count > self.nodes}
+        return {config: count for config, count in counts.items() if count > self._whole}
+
+    @property
+    def _whole(self) -> int:
+        """Number of ports that its pins allow."""
+        return len(self.pins) // len(PIN_ROLES)
 
     def link(self, kind: str | None = None) -> BoardLink:
         """Its link of that kind, or the first.
@@ -249,8 +273,10 @@ class Board:
         raise ValueError(f"{self.name} has no link {kind!r}, but {', '.join(link.kind for link in self.links)}")
 
     def stem(self, config: str, link: BoardLink) -> str:
-        """Base name of a build's files; it contains the link if that is not the first, and the MHz of a reference."""
+        """Base name of a build's files; it contains the link if that is not the first, ``ports`` if there are any, and
+        the MHz of a reference."""
         return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config,
+                         *((short(self.ports),) if self.ports else ()),
                          *((f"reference{self.reference_hz // 1_000_000}",) if self.reference_hz else ())))
 
     @property
@@ -279,6 +305,59 @@ class Board:
         whole = len(every) // len(PIN_ROLES) * len(PIN_ROLES)
         return replace(self, pins=tuple(every[:whole]), spare=tuple(every[whole:]), reference_hz=hz)
 
+    def mixed(self, ports: str, config: str | None = None, nodes: int | None = None) -> "Board":
+        """The board with nodes that are wired as the option ``--ports`` says, see :func:`~.mixture.parse_mixture`. They
+        take the pins in their order, also the spare ones.
+
+        Parameters
+        ----------
+        config : in which it is to be built, or None.
+        nodes : only the first ones. Without it, as many as ``ports`` names; if that has a kind for the others, as many
+            as the pins and the limit of nodes permit.
+
+        Raises
+        ------
+        ValueError
+            that says what is wrong with the option, or what the board does not have for it.
+        """
+        try:
+            asked, config = parse_mixture(ports), self.config(config)
+            self._refuse_ports(config, (*asked.own.values(), *((asked.rest,) if asked.rest is not None else ())))
+            free, whole = len(self._free_pins(config)), max(asked.own, default=-1) + 1
+            fronts: list[Front] = []
+            while len(fronts) < (nodes or (NODES_MAX if asked.rest is not None else whole)):
+                front = asked.own.get(len(fronts), asked.rest)
+                if front is None:
+                    raise ValueError(f"node {len(fronts)} has no kind: name it, or add a kind for all others, such as "
+                                     f"{ports},port")
+                if sum(FRONT_WIRES[one] for one in (*fronts, front)) > free:
+                    if nodes or len(fronts) < whole:
+                        raise ValueError(f"{self.name} has {free} pins for nodes, and the first "
+                                         f"{len(fronts) + 1} nodes need more")
+                    break
+                fronts.append(front)
+            made = replace(self, ports=tuple(fronts))
+            made.geometry(config)
+        except ValueError as error:
+            raise ValueError(f"--ports {ports}: {error}") from None
+        return made
+
+    def _refuse_ports(self, config: str, ports: tuple[Front, ...]) -> None:
+        """Raises ValueError if nodes that are wired like this cannot be in a configuration."""
+        if config in self.regenerations:
+            raise ValueError(f"--config {config} has nodes on lines of regeneration boards, whose kind is fixed; leave "
+                             "one of the two options out")
+        if config in self.fronts:
+            raise ValueError(f"--config {config} wires all nodes alike; leave one of the two options out")
+        if config == "classic" and (fewer := [front for front in ports if front is not Front.PORT]):
+            raise ValueError(f"{kind(fewer[0])} needs the extended configuration"
+                             + ("" if "extended" in self.configs else f", which {self.name} has no room for"))
+
+    def _free_pins(self, config: str) -> tuple[Pin, ...]:
+        """The pins that nodes of any kind may have in a configuration: those before the pins for time."""
+        every, timed = (*self.pins, *self.spare), self.time_pins(config)
+        return every[:every.index(next(iter(timed.values())))] if timed else every
+
     @property
     def timed(self) -> tuple[str, ...]:
         """The configuration with pins for time, if it is built in that; its outputs are single-ended."""
@@ -306,7 +385,7 @@ class Board:
         """
         able = self.family == "ecp5" and "extended" in self.configs and not self.pins[0].negative
         counts = range(1, min(len(self.pins) // LINK_PINS, LINKS_MAX) + 1) if able else ()
-        return tuple(f"links{n}" for n in counts if n * LINK_NODES + self._free(n) > self.nodes)
+        return tuple(f"links{n}" for n in counts if n * LINK_NODES + self._free(n) > self._whole)
 
     def regeneration_pins(self, config: str) -> tuple[tuple[Pin, Pin], ...]:
         """For each regeneration board of a configuration: the pin of its reference clock, and that of its line. They
@@ -318,6 +397,8 @@ class Board:
 
     def wired(self, config: str) -> int:
         """Number of nodes that are wired to its own pins; those of regeneration boards come before them."""
+        if self.ports:
+            return len(self.ports)
         if config in self.timed:
             return self._free_of(len(TIME_PINS))
         return self._free(count) if (count := self._regenerations(config)) else self.nodes
@@ -360,6 +441,8 @@ class Board:
         """
         config, chosen = self.config(config), self.link(link)
         links = self._regenerations(config)
+        if self.ports:
+            self._refuse_ports(config, self.ports)
         least, most = links * LINK_NODES, self.fronts.get(config, self.wired(config) + links * LINK_NODES)
         nodes = most if nodes is None else nodes
         if not max(least, 1) <= nodes <= most:
@@ -373,5 +456,10 @@ class Board:
                                  absent=self.absent,
                                  beat_bytes=BEAT_BYTES if links or config in self.timed else self.beat_bytes,
                                  extras=tuple(Extra) if config in self.timed else (),
-                                 fronts=(FRONT_CONFIGS[config],) * nodes if config in self.fronts else ())
+                                 fronts=self._wired_as(config, nodes))
         return replace(made, links=links, clock_hz=self.regeneration_hz) if links else made
+
+    def _wired_as(self, config: str, nodes: int) -> tuple[Front, ...]:
+        """How the first nodes are wired in a configuration; empty if all have ports."""
+        every = self.ports or ((FRONT_CONFIGS[config],) * nodes if config in self.fronts else ())
+        return every[:nodes] if set(every[:nodes]) - {Front.PORT} else ()

@@ -1,6 +1,6 @@
 """Drawing of a board's connectors as an SVG: holes in their positions, coloured by node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from ..model.connectors import Connector, Hole, Use
@@ -9,8 +9,12 @@ __all__ = ["picture"]
 
 #: Colours of nodes: neighbours differ, in print too (Okabe and Ito's, without black).
 _COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#0072b2")
-#: A strobe's hole is filled, those of data are tinted.
+#: The hole of a strobe, a clock or a line is filled, those of other wires are tinted.
+_FIRST = ("S", "C", "L")
 _FILLED, _TINTED = 0.85, 0.35
+#: What is in the holes of nodes, by their kinds, where there are several; of a line of text each.
+_KINDS = {("port",): "S its strobe, D0 to D3 its data",
+          ("two_wire", "selected"): "C its clock, D its data, CS its chip select", ("uart", "swo"): "L its line"}
 _RED = "#c1121f"
 #: Of a hole; between rows; from one column to the next, and to the frame, which leaves room for labels.
 _WIDE, _HIGH, _ROW, _SIDE, _LISTED = 44, 22, 28, 92, 86
@@ -22,8 +26,9 @@ _WIDTH_MAX, _WIDTH_MIN = 1200, 172
 Wired = Mapping[str, tuple[int, str, str]]
 
 
-def picture(title: str, connectors: Iterable[Connector], wired: Wired) -> str:
-    """Draws the connectors from left to right in rows, under a title, above a legend."""
+def picture(title: str, connectors: Iterable[Connector], wired: Wired, kinds: Sequence[str] = ()) -> str:
+    """Draws the connectors from left to right in rows, under a title, above a legend. ``kinds`` : of each node, if
+    there are several."""
     connectors = list(connectors)
     parts: list[str] = []
     x, y, tall, right = _EDGE, 58, 0, 0
@@ -40,7 +45,7 @@ def picture(title: str, connectors: Iterable[Connector], wired: Wired) -> str:
         x, tall, under, room = x + wide + _GAP, max(tall, high), y + high, wide
         right = max(right, x - _GAP)
     width = max(right + _EDGE, 660)
-    legend, height = _legend(connectors, wired, y + tall + _GAP + 8, width)
+    legend, height = _legend(connectors, wired, y + tall + _GAP + 8, width, kinds)
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
         'font-size="12">',
@@ -97,7 +102,7 @@ def _hole(hole: Hole, wired: Wired, x: int, y: int, mirrored: bool) -> list[str]
     said, what = hole.label, ball if ball != hole.label else ""
     if wire:
         colour = _COLOURS[node % len(_COLOURS)]
-        opacity = _FILLED if wire.startswith("S") else _TINTED
+        opacity = _FILLED if wire.rstrip("+-") in _FIRST else _TINTED
         kind = "wire"
         parts = [f'{box}fill="{colour}" fill-opacity="{opacity}" stroke="{colour}"/>',
                  _text(x, y + 4, f"{node} {wire}", middle)]
@@ -136,21 +141,27 @@ def _look(what: bool, hole: Hole) -> str:
     return f' font-size="11" font-weight="bold" fill="{_RED}"' if hole.burns else ' font-size="10" fill="#666"'
 
 
-def _legend(connectors: list[Connector], wired: Wired, top: int, width: int) -> tuple[list[str], int]:
+def _legend(connectors: list[Connector], wired: Wired, top: int, width: int,
+            kinds: Sequence[str]) -> tuple[list[str], int]:
     """Meaning of colours and shapes, and the height of the drawing with it."""
     nodes = sorted({node for node, _, _ in wired.values()})
     holes = [hole for connector in connectors for hole in connector.holes]
     x, y, parts = _EDGE, top + _HIGH, []
+    step = 140 if kinds else 80
     for node in nodes:
         colour = _COLOURS[node % len(_COLOURS)]
-        if x + 80 > width - _EDGE:
+        if x + step > width - _EDGE:
             x, y = _EDGE, y + _ROW
         parts += [f'<rect x="{x}" y="{y - 11}" width="16" height="14" rx="7" fill="{colour}" '
                   f'fill-opacity="{_FILLED}"/>',
-                  _text(x + 21, y, f"node {node}")]
-        x += 80
+                  _text(x + 21, y, f"node {node}, {kinds[node]}" if kinds else f"node {node}")]
+        x += step
     y += _ROW
-    lines = ["In a hole: the node, and S its strobe, D0 to D3 its data. Beside it: its label and the FPGA's ball."]
+    lines = [f"In a hole: the node, and {_KINDS['port',]}. Beside it: its label and the FPGA's ball."]
+    if kinds:
+        lines = ["In a hole: the node and its wire. Beside it: its label and the FPGA's ball.",
+                 *(f"{', '.join(those)}: {what}." for of, what in _KINDS.items()
+                   if (those := [name for name in of if name in kinds]))]
     if any(wire.endswith("-") for _, wire, _ in wired.values()):
         lines[0] += " + and - are the two wires of a pair."
     lines.append("Square hole: pin 1. Black: ground. White: an FPGA pin that no node uses. Grey: something else.")

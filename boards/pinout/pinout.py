@@ -10,22 +10,27 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hypermon.hdl.layout import BEAT_BYTES, FRONT_WIRES
+from hypermon.hdl.layout import BEAT_BYTES, FRONT_WIRES, Front
 
-from ..model.board import FRONT_CONFIGS, PIN_ROLES, TIME_PINS, TIMED, Board, Pin
+from ..model.board import FRONT_CONFIGS, FRONT_ROLES, PIN_ROLES, TIME_PINS, TIMED, Board, Pin
 from ..model.links import uart
+from ..model.mixture import kind, stated
 from ..model.reach import level_ns, reaches
 from .picture import picture
 
-__all__ = ["Wire", "balls", "drawing", "facts", "page", "standard", "wires"]
+__all__ = ["Wire", "balls", "drawing", "facts", "kept", "mixed_facts", "page", "standard", "wires"]
 
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins, and then of the spare ones.
 BALLS = "balls.json"
+#: Names of wires in a drawing; the others are data, with their number.
+_SHORT = {"strobe": "S", "clock": "C", "data": "D", "select": "CS", "line": "L"}
+#: Facts of a board that are the same whatever its nodes are.
+_COMMON = ("Clock", "Link", "Ground wires", "Ground pins", "Shared", "Note", "Limit", "Source of the pins")
 
 
 @dataclass(frozen=True)
 class Wire:
-    """One wire of a node's port."""
+    """One wire of a node."""
 
     node: int
     role: str
@@ -50,11 +55,20 @@ def _kept() -> dict[str, list[str]]:
     return kept
 
 
+def kept(board: Board, before: Board) -> list[str]:
+    """The kept balls of its pins and of the spare ones, if it is made of the board ``before``, whose pins it has in
+    another order."""
+    there = dict(zip((*before.pins, *before.spare), _kept()[before.name], strict=True))
+    return [there[pin] for pin in (*board.pins, *board.spare)]
+
+
 def wires(board: Board, of: list[str] | None = None) -> list[Wire]:
-    """All wires, node by node, strobe first; with the kept balls, or those ``of`` its pins."""
-    wide = len(PIN_ROLES)
-    return [Wire(index // wide, PIN_ROLES[index % wide], pin.label, ball)
-            for index, (pin, ball) in enumerate(zip(board.pins, of or _kept()[board.name], strict=False))]
+    """All wires, node by node, strobe first, of a board with ``ports`` in the order of
+    :data:`~.model.board.FRONT_ROLES`; with the kept balls, or those ``of`` its pins."""
+    at = dict(zip((*board.pins, *board.spare), of or _kept()[board.name], strict=True))
+    return [Wire(node, role, pin.label, at[pin]) for node in range(board.nodes)
+            for role, pin in zip(FRONT_ROLES[board.ports[node] if board.ports else Front.PORT], board.node(node),
+                                 strict=True)]
 
 
 def _called(board: Board, of: list[str] | None = None) -> dict[Pin, str]:
@@ -108,6 +122,30 @@ def facts(board: Board, of: list[str] | None = None) -> list[tuple[str, str]]:
         *(("Note", text) for text in board.notes),
         *(("Limit", text) for text in board.limits),
         *(("Source of the pins", text) for text in board.documents),
+    ]
+
+
+def mixed_facts(board: Board, before: Board) -> list[tuple[str, str]]:
+    """Facts that are needed to wire a board with ``ports``, which is made of the board ``before``."""
+    at = dict(zip((*board.pins, *board.spare), kept(board, before), strict=True))
+    taken = [pin for node in range(board.nodes) for pin in board.node(node)]
+    free = [pin.label for pin in at if pin not in taken]
+    pulls, fed = _idle(before), ""
+    said = [(name, text) for name, text in facts(before) if name in _COMMON]
+    if board.reference and board.reference_hz:
+        over, under = board.clock_ratio
+        fed = f" --reference {board.reference_hz}"
+        said[0] = ("Clock", f"{board.capture_hz / 1e6:g} MHz, {f'{over}/{under}' if under > 1 else f'{over} times'} "
+                            f"the external clock of {board.reference_hz / 1e6:g} MHz at "
+                            f"{_called(before)[board.reference.pin]}; without that clock the board does nothing.")
+    up = [kind(front) for front in dict.fromkeys(board.ports) if board.pad(front) != board.attributes]
+    if up:
+        pulls += f" The lines of {' and '.join(up)} are pulled up instead, so they are idle."
+    return [
+        ("Build", f"`hypermon build {board.name}{fed} --ports {stated(board.ports)}`."),
+        ("Pins", f"{len(taken)} of {len(at)}; free: {', '.join(free) or 'none'}."),
+        ("Level", f"{board.level}. {pulls}"),
+        *said,
     ]
 
 
@@ -247,17 +285,20 @@ def _grounds(board: Board) -> list[str]:
                     if doubtful else [])
 
 
-def standard(board: Board) -> str:
-    """The I/O standard of every wire, as the tools call it."""
-    return " ".join(f"{key}={value}" for key, value in board.attributes.items())
+def standard(board: Board, node: int = 0) -> str:
+    """The I/O standard of a node's wires, as the tools call it: the same for all nodes, unless there are several kinds
+    of them."""
+    pad = board.pad(board.ports[node]) if board.ports else board.attributes
+    return " ".join(f"{key}={value}" for key, value in pad.items())
 
 
 def drawing(board: Board, every: list[Wire]) -> str:
     """The board's connectors as an SVG, each wire at its hole."""
     wired = {}
-    for pin, wire in zip(board.pins, every, strict=True):
-        short = wire.role[0].upper() + wire.role.removeprefix("strobe").removeprefix("data")
+    pins = [pin for node in range(board.nodes) for pin in board.node(node)]
+    for pin, wire in zip(pins, every, strict=True):
+        short = _SHORT.get(wire.role, wire.role.replace("data", "D"))
         signs = "+-" if pin.negative else ("",)
         for name, ball, sign in zip(filter(None, (pin.name, pin.negative)), wire.ball.split("/"), signs, strict=True):
             wired[name] = (wire.node, short + sign, ball)
-    return picture(f"{board.title}: where the wires go", board.shapes, wired)
+    return picture(f"{board.title}: where the wires go", board.shapes, wired, [kind(front) for front in board.ports])

@@ -13,12 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Front
+from hypermon.hdl.layout import FORMAT_VERSION, FRONT_WIRES, REGISTER_VERSION, Front, Geometry
 from hypermon.hdl.transport.usb.descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
 from ..model.board import Board
 from ..model.links import BoardLink
+from ..model.mixture import stated
 from .crossing_check import clock_names, crossings, late, undeclared
 from .families import DELAYS, FAMILIES, Family
 from .skew import skews_ps, tolerated_ps
@@ -63,7 +64,8 @@ class Built:
     the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
     a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is the file that it will write, ``sha256`` that of
     its input, ``used`` the cells that Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
-    ``reference_hz`` : of the clock that feeds the PLL in place of the oscillator, or 0.
+    ``reference_hz`` : of the clock that feeds the PLL in place of the oscillator, or 0. ``ports`` : how its nodes are
+    wired, as the option says it; empty without that option, and then not in the file.
     """
 
     board: str
@@ -86,6 +88,7 @@ class Built:
     tools: dict[str, str]
     commit: str
     reference_hz: int = 0
+    ports: str = ""
 
 
 def build(board: Board, out: Path, *, config: str | None = None, nodes: int | None = None, link: str | None = None,
@@ -94,7 +97,8 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
 
     For a family that no open tool supports, the result is a project for the vendor's tool. Yosys maps it as a check.
 
-    ``board`` : may be one that is fed by a reference clock, see :meth:`~.board.Board.fed`.
+    ``board`` : may be one that is fed by a reference clock, see :meth:`~.board.Board.fed`, and one with nodes of
+    several kinds, see :meth:`~.board.Board.mixed`.
     ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits, or "0".
 
     Raises
@@ -125,7 +129,8 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     work = _work(board, out, stem)
     script = _prepared(top, work, seed)
     fed = f" from {board.reference_hz / 1e6:g} MHz" if board.reference_hz else ""
-    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz{fed}, {chosen.text}: "
+    kinds = f" ({stated(board.ports)})" if board.ports else ""
+    say(f"{board.title}, {geometry.nodes} nodes{kinds}, {config}, {geometry.clock_hz / 1e6:g} MHz{fed}, {chosen.text}: "
         f"gateware {identity:08x}; {'synthesis' if family.vendor else 'synthesis, place and route'} (minutes)")
     if family.vendor:
         came = _mapped(board.name, work, family.check, tools)
@@ -134,9 +139,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         _run(board.name, script, work, tools)
         named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **top.clocks})
         try:
-            # The skew of one wire is none.
-            ports = 0 if Front.UART in geometry.fronts or Front.SWO in geometry.fronts else geometry.nodes
-            came = _placed(work, family, max(ports - geometry.linked_nodes, 0), named)
+            came = _placed(work, family, _several(geometry), named)
         except ValueError as error:
             raise BuildError(f"{board.name}: {error}") from None
         came["bitstream"] = f"{stem}{family.packed}"
@@ -144,11 +147,13 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
         format_version=FORMAT_VERSION, register_version=REGISTER_VERSION, build=f"{identity:08x}", seed=seed,
         vendor=family.vendor, **came, seconds=round(time.monotonic() - begun),
-        tools={tool: version(tool) for tool in family.versions}, commit=_commit(), reference_hz=board.reference_hz)
+        tools={tool: version(tool) for tool in family.versions}, commit=_commit(), reference_hz=board.reference_hz,
+        ports=stated(board.ports[:geometry.nodes]))
     if not family.vendor:
         _check(built, chosen, named, work, family.netlist, (*DECLARED, *_LINE) if geometry.links else DECLARED)
         shutil.copyfile(work / f"{_NAME}{family.packed}", out / built.bitstream)
-    (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
+    said = {name: value for name, value in asdict(built).items() if value or name != "ports"}
+    (out / f"{stem}.json").write_text(json.dumps(said, indent=1) + "\n")
     return built
 
 
@@ -171,13 +176,21 @@ def step(board: Board, out: Path, config: str | None, link: str | None, since_s:
     return ""
 
 
-def _placed(work: Path, family: Family, nodes: int, named: dict[str, str]) -> dict[str, Any]:
+def _several(geometry: Geometry) -> list[int]:
+    """The wired nodes that have several wires; the skew of one wire is none."""
+    wires = [FRONT_WIRES[front] for front in geometry.fronts]
+    wires += [FRONT_WIRES[Front.PORT]] * (geometry.nodes - len(wires))
+    return [node for node, count in enumerate(wires[geometry.linked_nodes:]) if count > 1]
+
+
+def _placed(work: Path, family: Family, nodes: list[int], named: dict[str, str]) -> dict[str, Any]:
     """nextpnr's report, and the hash of its packed result."""
     report = json.loads((work / "report.json").read_text())
     used = {cell: n for cell, n in report["utilization"].items() if n["used"]}
+    skews = dict(zip(nodes, skews_ps(work / f"{_NAME}{family.routed}", work / DELAYS, _NAME, nodes), strict=True))
     return {
         "sha256": _sha256(work / f"{_NAME}{family.packed}"), "clocks": _clocks(report, named),
-        "skews_ps": skews_ps(work / f"{_NAME}{family.routed}", work / DELAYS, _NAME, nodes),
+        "skews_ps": [skews.get(node, 0) for node in range(max(skews, default=-1) + 1)],
         "used": {cell: n["used"] for cell, n in used.items()},
         "there": {cell: n["available"] for cell, n in used.items()},
     }

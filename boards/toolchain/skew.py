@@ -8,7 +8,7 @@ Half of that is the board's, the other half is for the cable and the node.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ def tolerated_ps(capture_hz: int) -> int:
     return 10**12 // (2 * capture_hz)
 
 
-def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
-    """Skew of the wires of each node's port, in picoseconds.
+def skews_ps(netlist: Path, sdf: Path, top: str, nodes: Sequence[int]) -> list[int]:
+    """Skew of the wires of each of these nodes, in picoseconds.
 
     ``netlist`` : Yosys' JSON, or nextpnr's, whose top is "top". ``sdf`` : the file that nextpnr writes with ``--sdf``;
     it need not exist if all of those flip-flops are in I/O cells. The ports have the names of
@@ -45,16 +45,16 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
     cells = {bit: (name, cell) for name, cell in module["cells"].items()
              for bits in cell["connections"].values() for bit in bits if isinstance(bit, int)}
     # Of a differential pair the positive one carries the name of the wire.
-    pins = [[ports.get(f"node_{node}__{part}__io") or ports.get(f"node_{node}__{part}__p") or {"bits": [-1]}
-             for part in ("strobe", "data")] for node in range(nodes)]
-    pads = [[cells.get(bit) for part in parts for bit in part["bits"]] for parts in pins]
-    wanted = {pad[0] for port in pads for pad in port if pad and not _registered(pad[1])}
+    pins = {node: [ports.get(f"node_{node}__{part}__io") or ports.get(f"node_{node}__{part}__p") or {"bits": [-1]}
+                   for part in ("strobe", "data")] for node in nodes}
+    pads = {node: [cells.get(bit) for part in parts for bit in part["bits"]] for node, parts in pins.items()}
+    wanted = {pad[0] for port in pads.values() for pad in port if pad and not _registered(pad[1])}
     ways: dict[str, list[float]] = {}
     for source, delay in _routed(sdf) if wanted and sdf.exists() else ():
         if source in wanted:
             ways.setdefault(source, []).append(delay)
     skews = []
-    for node, port in enumerate(pads):
+    for node, port in pads.items():
         delays: list[float] = []
         for pad in port:
             if pad is None or not (_registered(pad[1]) or pad[0] in ways):

@@ -22,9 +22,9 @@ __all__ = ["BoardTop", "platform_of", "resources"]
 
 def platform_of(board: Board, nodes: int, links: tuple[tuple[Pin, Pin], ...] = (), front: Front = Front.PORT,
                 timed: dict[str, Pin] | None = None):
-    """The board's Amaranth platform with the ports of N wired nodes, or their wires with a front end, the pins of
-    regeneration boards, see :meth:`~.board.Board.regeneration_pins`, and those for time, see
-    :meth:`~.board.Board.time_pins`; it requires only the tools that build."""
+    """The board's Amaranth platform with the ports of N wired nodes, or their wires with a front end (of a board with
+    ``ports``, as these say), the pins of regeneration boards, see :meth:`~.board.Board.regeneration_pins`, and those
+    for time, see :meth:`~.board.Board.time_pins`; it requires only the tools that build."""
     module, name = board.platform.split(":")
     platform = FAMILIES[board.family].platform(getattr(import_module(module), name))(**board.options)
     platform.add_resources(resources(board, nodes, links, front, timed))
@@ -36,9 +36,12 @@ def resources(board: Board, nodes: int, links: tuple[tuple[Pin, Pin], ...] = (),
     """The node ports of a board as resources of its platform, the pins of regeneration boards, those for time, that of
     a reference clock, and those that are held low."""
     attributes = Attrs(**board.attributes)
-    ports = [Resource("node", number, Subsignal("strobe", _pins([strobe]), attributes),
-                      *([Subsignal("data", _pins(data), attributes)] if data else []))
-             for number in range(nodes) for strobe, *data in [board.node(number, front)]]
+    ports = []
+    for number in range(nodes):
+        strobe, *data = board.node(number, front)
+        pad = Attrs(**board.pad(board.ports[number] if board.ports else front))
+        ports.append(Resource("node", number, Subsignal("strobe", _pins([strobe]), pad),
+                              *([Subsignal("data", _pins(data), pad)] if data else [])))
     level = {key: value for key, value in board.attributes.items() if key == "IO_TYPE"}
     ports += [Resource("regeneration", number, Subsignal("line", Pins(line.name, dir="i"), attributes),
                        Subsignal("reference", Pins(reference.name, dir="o"), Attrs(**level)))

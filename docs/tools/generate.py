@@ -322,6 +322,22 @@ def mtbf() -> str:
     return table(("boards", "family", "MHz", "samples", "resolution time, ns", "MTBF", "with twice the tau"), rows)
 
 
+def kinds_fit() -> str:
+    """How many nodes of each kind some boards have pins for."""
+    from hypermon.boards.registry import find
+    from hypermon.hdl.layout import FRONT_WIRES, Front
+
+    rows = []
+    for name in ("ulx3s-85f", "orangecrab-85f", "tang-nano-9k", "icebreaker"):
+        board = find(name)
+        able = [front for front in Front if front is Front.PORT or "extended" in board.configs]
+        counts = [board.mixed(front.name.lower()).nodes if front in able else "" for front in Front]
+        rows.append((f"[{name}](boards/{name}.md)", len(board.pins) + len(board.spare), *counts))
+    made = table(("board", "pins", *(f"`{front.name.lower()}` ({FRONT_WIRES[front]})" for front in Front)), rows)
+    return made + "\n\nThe number of wires is in brackets. A board without figures has no room for the extended " \
+                  "configuration."
+
+
 def resources() -> str:
     """Resources of the core, as `make timing OF=resources` counted them."""
     with (TOOLS / "resources.csv").open(newline="") as file:
@@ -341,7 +357,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
-    "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
+    "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
+    "geometry": geometry, "commands": commands,
     "house": house,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import click
 from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ, TIMED, Board
-from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
+from hypermon.boards.model.mixture import kind, stated
+from hypermon.boards.pinout.pinout import Wire, drawing, facts, kept, mixed_facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
+from hypermon.hdl.layout import FRONT_WIRES
 from hypermon.host.cli.progress_line import busy_line
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
@@ -67,6 +69,21 @@ _REFERENCE = click.option("--reference", type=int, metavar="HZ",
                                "pin that `hypermon pinout` lists, instead of the board's oscillator.")
 
 
+_PORTS = click.option("--ports", metavar="NODES=KIND,...",
+                      help="How nodes are wired, such as 0-3=port,4-9=uart: port (5 wires), two_wire or serial (clock, "
+                           "data), selected (3 wires: also a chip select), uart, swo (1 wire). They take the pins in "
+                           "their order. A KIND without nodes is that of all others, as many as there are pins. "
+                           "Default: as --config says.")
+
+
+def _mixed(board: Board, ports: str | None, config: str | None, nodes: int | None) -> Board:
+    """The board with nodes that are wired as the option says, if it is given."""
+    try:
+        return board if ports is None else board.mixed(ports, config, nodes)
+    except ValueError as error:
+        raise HypermonError(str(error)) from None
+
+
 def _stem(board: Board, config: str | None, link: str | None) -> str:
     """What the files of a bitstream are called."""
     try:
@@ -80,6 +97,7 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
     words = ["hypermon", name, board.name]
     words += ["--reference", str(board.reference_hz)] if board.reference_hz else []
     words += ["--config", config] if config and config != board.configs[-1] else []
+    words += ["--ports", stated(board.ports)] if board.ports else []
     words += ["--link", link] if link else []
     words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
     return shlex.join(words)
@@ -89,8 +107,12 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
 @click.argument("board", metavar="[BOARD]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, one line per wire.")
 @click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write a drawing to FILE.")
+@_PORTS
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="With --ports: only the first N nodes.")
+@click.option("--reference", type=int, metavar="HZ", help="With --ports: as with this option of `hypermon build`.")
 @click.pass_context
-def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
+def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None, ports: str | None,
+           nodes: int | None, reference: int | None) -> None:
     """Show where to connect the nodes of a dev board; without BOARD, list the boards.
 
     Each wire has a pin on the board, with the FPGA's ball in brackets.
@@ -98,15 +120,21 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     \b
       hypermon pinout
       hypermon pinout ulx3s-85f
+      hypermon pinout ulx3s-85f --ports 0-3=port,uart
     """
+    for option, given in (("--svg", svg), ("--ports", ports)):
+        if board is None and given is not None:
+            raise click.UsageError(f"{option} is for one board: give its name")
+    for option, number in (("--nodes", nodes), ("--reference", reference)):
+        if ports is None and number is not None:
+            raise click.UsageError(f"{option} is for --ports: give the kinds of nodes")
     if board is None:
-        if svg is not None:
-            raise click.UsageError("--svg draws one board: give its name")
         return _list(as_json)
     if svg is not None and as_json:
         raise HypermonError("--svg and --json: choose one")
-    chosen = _board(context, context.command.params[0], board)
-    every = wires(chosen)
+    before = _board(context, context.command.params[0], board)
+    chosen = _mixed(_fed(before, reference), ports, None, nodes)
+    every = wires(chosen, kept(chosen, before))
     if svg is not None:
         from hypermon.host.export.formats import sink
 
@@ -115,18 +143,30 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
         return None
     if as_json:
         for wire in every:
-            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
-                                   "standard": standard(chosen)}))
+            of = {"kind": kind(chosen.ports[wire.node])} if chosen.ports else {}
+            click.echo(json.dumps({"node": wire.node, **of, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
+                                   "standard": standard(chosen, wire.node)}))
         return None
-    console = make_console(highlight=False)
-    table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
-    for node in range(chosen.nodes):
-        table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
-    console.print(table)
-    for name, text in facts(chosen):
+    make_console(highlight=False).print(_table(chosen, every))
+    for name, text in mixed_facts(chosen, before) if chosen.ports else facts(chosen):
         plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("`", "")
         click.echo(f"{name}: {plain}")
     return None
+
+
+def _table(board: Board, every: list[Wire]) -> Table:
+    """Where the wires of each node go."""
+    if not board.ports:
+        table = Table("node", *dict.fromkeys(wire.role for wire in every), title=board.title)
+        for node in range(board.nodes):
+            table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
+        return table
+    most = max(FRONT_WIRES[front] for front in board.ports)
+    table = Table("node", "kind", *(f"wire {number + 1}" for number in range(most)), title=board.title)
+    for node, front in enumerate(board.ports):
+        table.add_row(str(node), kind(front), *(f"{wire.role} {wire.label} ({wire.ball})" for wire in every
+                                                if wire.node == node))
+    return table
 
 
 def _list(as_json: bool) -> None:
@@ -146,6 +186,7 @@ def _list(as_json: bool) -> None:
 @_NAME
 @_OUT
 @_CONFIG
+@_PORTS
 @_LINK
 @_REFERENCE
 @click.option("--serial", metavar="TEXT",
@@ -155,8 +196,8 @@ def _list(as_json: bool) -> None:
               help="Seed for placement and routing. A different seed may reach a higher clock; the same seed gives "
                    "the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="Describe the result as JSON.")
-def build_command(board: Board, out: Path, config: str | None, link: str | None, reference: int | None,
-                  serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str | None, ports: str | None, link: str | None,
+                  reference: int | None, serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs the extra `boards`.
@@ -165,7 +206,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
       hypermon build ulx3s-85f
       hypermon flash ulx3s-85f
     """
-    board = _fed(board, reference)
+    board = _mixed(_fed(board, reference), ports, config, nodes)
     _refuse_folder(out)
     try:
         from hypermon.boards.toolchain import bitstream as building
@@ -212,14 +253,15 @@ def _refuse_folder(out: Path) -> None:
 @_NAME
 @_OUT
 @_CONFIG
+@_PORTS
 @_LINK
 @_REFERENCE
 @click.option("--keep", is_flag=True,
               help="Write to the board's flash memory, so that the bitstream survives power-off. For iCE40 boards and "
                    "boards with a boot loader this is always the case.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all that the program says that loads the bitstream.")
-def flash(board: Board, out: Path, config: str | None, link: str | None, reference: int | None, keep: bool,
-          verbose: bool) -> None:
+def flash(board: Board, out: Path, config: str | None, ports: str | None, link: str | None, reference: int | None,
+          keep: bool, verbose: bool) -> None:
     """Load a bitstream into a board; no HDL tool is needed.
 
     Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
@@ -228,13 +270,14 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, referen
     \b
       hypermon flash ulx3s-85f --keep
     """
-    board = _fed(board, reference)
+    board = _mixed(_fed(board, reference), ports, config, None)
     found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
     with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
         command = loading(board, found.path, keep, Path(scratch))
         said = found.said
-        click.echo(f"{found.path}: {said['nodes']} nodes, {said['config']}, gateware {said['build']}, {found.source}",
-                   err=True)
+        kinds = f" ({said['ports']})" if said.get("ports") else ""
+        click.echo(f"{found.path}: {said['nodes']} nodes{kinds}, {said['config']}, gateware {said['build']}, "
+                   f"{found.source}", err=True)
         if verbose:
             status, last = subprocess.run(command, check=False).returncode, ""
         else:

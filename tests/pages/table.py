@@ -19,6 +19,8 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("README.md", r"make test ", "it is the tests themselves"),
     ("CONTRIBUTING.md", r"make (setup|test|lint)", "it is the set-up of the tests, the tests themselves, or minutes"),
     ("docs/attach.md", r"hypermon emulate demo/run --gpio", _BOARD),
+    ("docs/attach.md", r"hypermon build", _MINUTES),
+    ("docs/attach.md", r"hypermon flash", _BOARD),
     ("docs/boards/README.md", r"hypermon build", _MINUTES),
     ("docs/boards/README.md", r"hypermon (flash|wirecheck)", _BOARD),
     ("docs/cocotb.md", r"make example", "minutes; tests/sim/bench/test_examples.py runs the examples"),

@@ -141,6 +141,26 @@ def test_what_was_built_is_written_beside(tools, monkeypatch):
     assert "differ by 1200 ps at most" in build(tools).stdout
 
 
+def test_what_is_said_of_a_mixture(tools, monkeypatch):
+    """Nodes of one wire have no skew; files have names of their own, and the command to load them names the option."""
+    fake_flow(tools, monkeypatch, 120.0, delays=(300, 0, 0, 0, 1200))
+    arguments = ("build", "ulx3s-25f", "--ports", "port,1-2=uart", "--nodes", "3", "-o", str(tools / "out"))
+    done = run(*arguments, "--json")
+    assert done.exception is None
+    made = json.loads((tools / "out" / "ulx3s-25f-extended-1port-2uart.json").read_text())
+    assert json.loads(done.stdout) == made
+    assert (made["ports"], made["nodes"], made["skews_ps"]) == ("0=port,1-2=uart", 3, [1200])
+    assert made["bitstream"] == "ulx3s-25f-extended-1port-2uart.bit"
+    assert "To load it: hypermon flash ulx3s-25f --ports 0=port,1-2=uart -o" in run(*arguments).stdout
+    assert "ports" not in json.loads(build(tools, "--json").stdout)
+
+
+def test_a_mixture_that_cannot_be_is_one_line(tools):
+    failed = run("build", "ulx3s-25f", "--ports", "0=uart", "--config", "classic", "-o", str(tools / "out"))
+    assert str(failed.exception) == "--ports 0=uart: uart needs the extended configuration"
+    assert not (tools / "out").exists()
+
+
 def test_a_clock_that_is_too_slow_fails(tools, monkeypatch):
     fake_flow(tools, monkeypatch, 99.0)
     failed = build(tools)

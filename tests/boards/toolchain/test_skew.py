@@ -27,12 +27,18 @@ def files(folder, delays=DELAYS, kind="TRELLIS_IO", side="io", **parameters):
         f"        (INTERCONNECT {escaped[node, wire]}/O other/D ({d}:{d}:{d}) ({d}:{d}:{d}))\n"
         for node, row in enumerate(delays) for wire, d in enumerate(row) if d is not None)
         + "        (INTERCONNECT logic.cell/F other/D (9e3:9e3:9e3) (9e3:9e3:9e3))\n)\n")
-    return netlist, sdf, "top", len(delays)
+    return netlist, sdf, "top", range(len(delays))
 
 
 @pytest.mark.parametrize("side", ["io", "p"])
 def test_each_port_has_its_own(tmp_path, side):
     assert skews_ps(*files(tmp_path, side=side)) == [0, 774]
+
+
+def test_nodes_of_one_wire_are_left_out(tmp_path):
+    netlist, sdf, top, _ = files(tmp_path)
+    assert skews_ps(netlist, sdf, top, [1]) == [774]
+    assert skews_ps(netlist, sdf, top, []) == []
 
 
 def test_registers_in_the_cells_of_an_ice40_have_none(tmp_path):

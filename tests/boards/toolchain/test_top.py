@@ -5,8 +5,10 @@ import warnings
 
 import pytest
 from hypermon.boards.clocks.ecp5_pll import ecp_stages
+from hypermon.boards.pinout.pinout import balls
 from hypermon.boards.registry import BOARDS, find
 from hypermon.boards.toolchain.top import BoardTop, platform_of
+from hypermon.hdl.verilog import build_hash
 
 
 def prepared(name, nodes, link=None, config="classic"):
@@ -166,3 +168,36 @@ def test_nodes_with_front_ends_have_as_many_pins_as_wires(config, nodes, wires):
     located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
     assert len({site for name, site in located.items() if name.startswith("node_")}) == nodes * wires
     assert ("node_0__data__io" in located) == (wires > 1)
+
+
+def made(board, nodes=None, config=None):
+    """What the tools get for a board, and its BUILD."""
+    geometry = board.geometry(config, nodes)
+    build = build_hash(geometry)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        top = BoardTop(board, geometry, build)
+        return platform_of(board, geometry.nodes).prepare(top, "top").files, build
+
+
+def test_each_node_of_a_mixture_has_the_pads_of_its_kind():
+    board = find("ulx3s-25f").mixed("0=port,1=uart,2=serial,3=selected,4=swo")
+    files, _ = made(board)
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
+    wires = {name: site for name, site in located.items() if name.startswith("node_")}
+    names = ["node_0__strobe__io", *(f"node_0__data__io[{bit}]" for bit in range(4)), "node_1__strobe__io",
+             "node_2__strobe__io", "node_2__data__io", "node_3__strobe__io", "node_3__data__io[0]",
+             "node_3__data__io[1]", "node_4__strobe__io"]
+    places = balls(board)[:len(names)]
+    assert wires == dict(zip(names, places, strict=True))
+    pulls = dict(re.findall(r'IOBUF PORT "(node_\S+)".*PULLMODE=(\w+)', files["top.lpf"]))
+    assert pulls == {name: "UP" if name in ("node_1__strobe__io", "node_4__strobe__io") else "DOWN" for name in names}
+    assert files["top.il"].count("cell \\IFS1P3DX") == len(names)
+
+
+def test_ports_alone_are_built_byte_for_byte_as_without_the_option():
+    board = find("ulx3s-25f")
+    without, build = made(board, 2, "classic")
+    with_it, same = made(board.mixed("0-1=port", "classic"), None, "classic")
+    assert build == same
+    assert without == with_it
