@@ -101,9 +101,9 @@ mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests, or OF=h
 	@$(BIN)/python tests/mutation/$(if $(filter gateware,$(call of,gateware host handwritten)),campaign,$(OF:host=host_campaign)).py $(ARGS)
 
 .PHONY: timing
-timing: $(DEV) ## static timing on an ECP5-25F, of the core or OF=links; its OF=levels (1 minute), OF=resources (an hour)
-	@$(BIN)/python -m hypermon.boards.measure.$(patsubst links,link_timing,$(patsubst core,core_timing,$(call of,core links levels resources))) $(ARGS)
-	@$(if $(filter resources,$(OF)),$(BIN)/python docs/tools/generate.py)
+timing: $(DEV) ## static timing on an ECP5-25F, of the core or OF=links; its OF=levels (1 minute), OF=resources, kinds (an hour)
+	@$(BIN)/python -m hypermon.boards.measure.$(patsubst links,link_timing,$(patsubst core,core_timing,$(call of,core links levels resources kinds))) $(ARGS)
+	@$(if $(filter resources kinds,$(OF)),$(BIN)/python docs/tools/generate.py)
 
 .PHONY: bitstreams
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (five hours)

@@ -16,7 +16,7 @@ from hypermon.hdl.top import PlainTop
 
 from .core_timing import synthesize
 
-__all__ = ["COLUMNS", "CORES", "Core", "main", "measure"]
+__all__ = ["CELLS", "COLUMNS", "CORES", "Core", "main", "measure"]
 
 _CLOCK_HZ = 100_000_000
 
@@ -44,10 +44,10 @@ CORES = (
     Core("extended", 16, 512, 16, 3072),
 )
 #: The kinds of cells that are counted, and the properties of a core that each row begins with.
-_CELLS = {"LUT4": ("LUT4",), "CCU2C": ("CCU2C",), "flip-flops": ("TRELLIS_FF",), "16 x 4 RAMs": ("TRELLIS_DPR16X4",),
+CELLS = {"LUT4": ("LUT4",), "CCU2C": ("CCU2C",), "flip-flops": ("TRELLIS_FF",), "16 x 4 RAMs": ("TRELLIS_DPR16X4",),
           "block RAMs": ("DP16KD", "PDPW16KD")}
 _KEY = ("config", "nodes", "vectors", "frames", "store")
-COLUMNS = (*_KEY, *_CELLS, "seconds")
+COLUMNS = (*_KEY, *CELLS, "seconds")
 
 
 def measure(core: Core, folder: Path) -> dict[str, object]:
@@ -57,7 +57,7 @@ def measure(core: Core, folder: Path) -> dict[str, object]:
     cells = json.loads((folder / "core.json").read_text())["modules"]["top"]["cells"].values()
     count = Counter(cell["type"] for cell in cells)
     return ({name: getattr(core, name) for name in _KEY}
-            | {name: sum(count[kind] for kind in kinds) for name, kinds in _CELLS.items()}
+            | {name: sum(count[kind] for kind in kinds) for name, kinds in CELLS.items()}
             | {"seconds": round(time.monotonic() - begun)})
 
 

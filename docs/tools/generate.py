@@ -338,6 +338,22 @@ def kinds_fit() -> str:
                   "configuration."
 
 
+def kinds_size() -> str:
+    """Size of a core with 16 nodes of a kind, as `make timing OF=kinds` counted it."""
+    from hypermon.boards.model.board import PIN_ROLES
+
+    with (TOOLS / "kinds.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    kept = [name for name in rows[0] if name != "seconds" and any(row[name] for row in rows)]
+    port = next(row for row in rows if row["kind"] == "port")
+    nodes = int(port["wires"]) // len(PIN_ROLES)
+    more = "; ".join(f"`{row['kind']}` {(int(row['LUT4']) - int(port['LUT4'])) / nodes:.0f} and "
+                     f"{(int(row['flip-flops']) - int(port['flip-flops'])) / nodes:.0f}"
+                     for row in rows if row is not port)
+    made = table(kept, ([f"`{row[name]}`" if name == "kind" else row[name] for name in kept] for row in rows))
+    return f"{made}\n\nMore than a port, for each node, LUT4 and flip-flops: {more}."
+
+
 def resources() -> str:
     """Resources of the core, as `make timing OF=resources` counted them."""
     with (TOOLS / "resources.csv").open(newline="") as file:
@@ -358,6 +374,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
+    "kinds-size": kinds_size,
     "geometry": geometry, "commands": commands,
     "house": house,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import click
-from hypermon.hdl.layout import BEAT_BYTES, Sink
+from hypermon.boards.model.mixture import stated
+from hypermon.hdl.layout import BEAT_BYTES, Front, Sink
 from hypermon.host import link
 from hypermon.host.cli.options import BOARD, open_device, virtual_geometry
 from hypermon.host.device.device import Device
@@ -48,6 +49,9 @@ def info(board: str, as_json: bool) -> None:
     """Describe a board, and its clock's source if this machine has the bitstream."""
     with open_device(board) as device:
         values = {"board": board, **device.identity.as_dict()}
+        if fronts := device.geometry.fronts:
+            # The registers end with the last node that has no port.
+            values["ports"] = stated((*fronts, *[Front.PORT] * (device.identity.nodes - len(fronts))))
     values |= clock_known(values["build"], Path(".build/boards"))
     if values.get("bitstreams") == [] and board.partition(":")[0] != "sim":
         click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is "
@@ -56,7 +60,10 @@ def info(board: str, as_json: bool) -> None:
         click.echo(json.dumps(values, indent=2))
         return
     table = Table.grid(padding=(0, 2))
+    # Of each node in JSON, and here the same in short.
     for name, value in values.items():
+        if name == "fronts":
+            continue
         text = ", ".join(value) or "none" if isinstance(value, list) else f"{value:,}" if name in _UNITS else str(value)
         table.add_row(f"[bold]{name}", cell(f"{text} {_UNITS[name]}" if name in _UNITS else text))
     make_console().print(table)

@@ -34,6 +34,7 @@ from hypermon.host.cli.settings import (
     mask_settings,
     modes_of,
     rate_settings,
+    refuse_edges,
     trigger_settings,
 )
 from hypermon.host.cli.several_boards import record_several
@@ -137,6 +138,7 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
         record_several(click.get_current_context(), boards, run, follow, wires, echo, as_json)
         return 0
     with open_device(boards[0], virtual_geometry(sink)) as device:
+        refuse_edges(edges, samples, device.geometry.fronts)
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=modes_of(modes, device.identity.nodes, sink, device.geometry.fronts),
@@ -186,6 +188,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
             print_reduction(board, counted, console)
 
     with open_device(board, virtual_geometry(sink)) as device, Interrupt().noted() as interrupt:
+        refuse_edges(edges, samples, device.geometry.fronts)
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, sink=sink,
                             modes=modes_of(modes, device.identity.nodes, sink, device.geometry.fronts), **kept)

@@ -10,10 +10,13 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import whole
 
 __all__ = ["edge_masks", "fronts_of", "guard_settings", "lowest_of", "mask_settings", "modes_of", "rate_settings",
-           "trigger_settings"]
+           "refuse_edges", "trigger_settings"]
 
 #: Values of ``--front-rate``, and the settings that they are.
 _RATES = {"spi": "spi_hz", "uart": "uart_baud", "swo": "swo_baud"}
+#: What a node of each kind has, in messages.
+_WIRES = {Front.PORT: "a port", Front.TWO_WIRE: "a serial clock", Front.SELECTED: "a serial clock",
+          Front.UART: "a UART", Front.SWO: "SWO"}
 
 
 def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: int) -> list[str | None]:
@@ -46,6 +49,28 @@ def edge_masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tupl
     return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
             mask([(s or ("after" if e == "both" else "before")) == "after"
                   for e, s in zip(edge, sample, strict=True)]))
+
+
+def refuse_edges(edges: Sequence[str], samples: Sequence[str], fronts: Sequence[Front]) -> None:
+    """Refuses edges and sample points that a named node cannot have, because of its kind. Those that are for all nodes
+    are for those that can have them.
+
+    Parameters
+    ----------
+    fronts : how the nodes are wired, from node 0 on; the others have a port.
+    """
+    for option, texts in (("--edge", edges), ("--sample", samples)):
+        for text in texts:
+            number, _, value = text.rpartition("=")
+            node = whole(number) if number.isascii() and number.isdigit() else len(fronts)
+            if node >= len(fronts) or fronts[node] is Front.PORT:
+                continue
+            clocked = fronts[node] in (Front.TWO_WIRE, Front.SELECTED)
+            if option == "--edge" and clocked and value != "both":
+                continue
+            has = "samples at rising or at falling edges" if clocked and option == "--edge" else (
+                "samples at the edge of its clock" if clocked else "has no strobe")
+            raise HypermonError(f"{option} {text}: node {node} has {_WIRES[fronts[node]]}, and {has}")
 
 
 def trigger_settings(start: str | None, stop: str | None, pretrigger: int, sink: Sink) -> dict[str, Any]:
@@ -157,10 +182,8 @@ def modes_of(modes: Sequence[str], nodes: int, sink: Sink, fronts: Sequence[Fron
         else:
             usual, others = ("itm", {"nibble", "line"}) if front is Front.SWO else ("byte", {"nibble", "itm"})
         if mode in others:
-            wires = "a port" if front is Front.PORT else "SWO" if front is Front.SWO else (
-                "a UART" if front is Front.UART else "a serial clock")
             kinds = ", ".join(name for name in names if name not in others)
-            raise HypermonError(f"--mode {node}={mode}: node {node} has {wires}; its modes are {kinds}")
+            raise HypermonError(f"--mode {node}={mode}: node {node} has {_WIRES[front]}; its modes are {kinds}")
         name = mode or usual
         chosen.append(ItemMode.EVENT if name == "itm" else ItemMode[name.upper()])
     return ItemModes.of(chosen)

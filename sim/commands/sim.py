@@ -17,6 +17,7 @@ from hypermon.host.cli.settings import (
     mask_settings,
     modes_of,
     rate_settings,
+    refuse_edges,
     trigger_settings,
 )
 from hypermon.host.device.device import Device, Settings
@@ -123,6 +124,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
                             ) from None
     if not fewer:
         modes_of(modes, nodes, sink, geometry.fronts)
+    refuse_edges(edges, samples, geometry.fronts)
     lowest = lowest_of(orders, nodes)
     geometry = _with_buffers(geometry, store_kib, memory_mib)
     pauses = tuple(_stall(text) for text in stalls)
@@ -136,6 +138,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
                         start_at=start_at, drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
     end_ps = None if link.played is None else link.played.end_ps
     with Device(link) as device:
+        refuse_edges(edges, samples, device.geometry.fronts)
         kept |= {"lowest": lowest, **wired_settings(link, kept)}
         settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink,
                             modes=modes_of(modes, nodes, sink, device.geometry.fronts),

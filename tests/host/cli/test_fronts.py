@@ -1,9 +1,16 @@
 """Options of nodes with fewer wires: what they say, and what is wrong with them."""
 
+import json
+import re
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
+from click.testing import CliRunner
 from hypermon.hdl.layout import Front, Geometry, Sink, Window, front_period
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
-from hypermon.host.cli.settings import fronts_of, lowest_of, modes_of, rate_settings
+from hypermon.host.cli import cli
+from hypermon.host.cli.settings import fronts_of, lowest_of, modes_of, rate_settings, refuse_edges
 from hypermon.host.device.settings import Identity, Settings, front_registers, refuse_settings
 from hypermon.host.errors import HypermonError
 
@@ -91,6 +98,39 @@ def test_modes():
 def test_modes_that_a_node_cannot_have(text, reason):
     with pytest.raises(HypermonError, match=reason):
         modes_of([text], 4, Sink.EXTENDED, BOARD.fronts)
+
+
+def test_edges_of_nodes_that_have_them():
+    """Node 0 has a clock, 1 a UART, 2 SWO; 3 a port, which is not among the fronts."""
+    refuse_edges([], [], BOARD.fronts)
+    refuse_edges(["both", "0=falling", "3=both"], ["after", "3=after"], BOARD.fronts)
+    refuse_edges(["1=both"], ["1=after"], ())
+
+
+@pytest.mark.parametrize(("edges", "samples", "reason"), [
+    (["both", "0=both"], [], "--edge 0=both: node 0 has a serial clock, and samples at rising or at falling edges"),
+    (["1=falling"], [], "--edge 1=falling: node 1 has a UART, and has no strobe"),
+    ([], ["0=after"], "--sample 0=after: node 0 has a serial clock, and samples at the edge of its clock"),
+    ([], ["before", "2=before"], "--sample 2=before: node 2 has SWO, and has no strobe"),
+])
+def test_edges_that_a_node_cannot_have(edges, samples, reason):
+    with pytest.raises(HypermonError) as failed:
+        refuse_edges(edges, samples, BOARD.fronts)
+    assert str(failed.value) == reason
+
+
+def test_info_names_the_kinds(monkeypatch):
+    """In JSON of each node as far as the registers say, and in short of all; for people in short."""
+    identity = Identity(4, 4, ("classic", "extended"), 5, 100_000_000, 64, 512, 16, 0, 1, 1,
+                        fronts=("two_wire", "uart", "swo"))
+    monkeypatch.setattr("hypermon.host.cli.devices.open_device", lambda board: nullcontext(
+        SimpleNamespace(identity=identity, geometry=BOARD)))
+    said = json.loads(CliRunner().invoke(cli, ["info", "-b", "sim:", "--json"]).stdout)
+    assert said["fronts"] == ["two_wire", "uart", "swo"]
+    assert said["ports"] == "0=two_wire,1=uart,2=swo,3=port"
+    words = CliRunner().invoke(cli, ["info", "-b", "sim:"], env={"COLUMNS": "100"}).stdout
+    assert re.search(r"^ports +0=two_wire,1=uart,2=swo,3=port *$", words, re.MULTILINE)
+    assert "fronts" not in words
 
 
 def test_bit_orders():
