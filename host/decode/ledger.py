@@ -231,6 +231,11 @@ class Ledger:
                     head, size = block.head, size + block.size
         yield from self._events(batch)
 
+    def rows_to_end(self, items: Iterable[Item]) -> Iterator[Rows]:
+        """The same of the last items of a stream, with the rows that :meth:`finish` returns once they are read."""
+        yield from self.event_rows(items)
+        yield from self.finish()
+
     def _new(self, block: Block, sequence: Sequence) -> list[Block]:
         """The block, unless its number has already passed; for a joined block, the parts for which that holds."""
         ahead = sequence.ahead(block.sequence)
