@@ -108,7 +108,7 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     chosen = _board(context, context.command.params[0], board)
     every = wires(chosen)
     if svg is not None:
-        from hypermon.host.export.formats import sink
+        from hypermon.host.export.sinks import sink
 
         with sink(str(svg)) as out:
             out.write(drawing(chosen, every).encode())
