@@ -1,6 +1,6 @@
 """Checks, before an export writes its first byte, that the tables of a RUN could have been written by this program.
 
-Those of items and losses: :mod:`.analysis.soundness`. Here: those that a dictionary adds.
+Those of items and losses: :mod:`.decode.soundness`. Here: those that a dictionary adds.
 """
 
 from collections.abc import Iterable, Sequence

@@ -111,7 +111,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     device : the board, open.
     path : of the new RUN.
     settings, drain : how to capture, and ``stream`` or ``registers``.
-    aside : the RUN appears only when it is whole; see :class:`~.info.RunWriter`.
+    aside : the RUN appears only when it is whole; see :class:`~.writer.RunWriter`.
     limits, interrupt : what ends it, besides a link that has ended, and a disk that is almost full.
     keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keep`.
     ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
