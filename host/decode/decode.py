@@ -15,8 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Sink
 from hypermon.host.blocks.blocks import BlockScanner, Item
-from hypermon.host.blocks.cores import cores
 from hypermon.host.blocks.frames import Events
+from hypermon.host.blocks.native import cores
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.account import (
     USUAL,
