@@ -1,7 +1,6 @@
-"""Converts payloads of COMPACT blocks into items (docs/frame-format.md, COMPACT).
+"""Converts payloads of COMPACT blocks into items (docs/frame-format.md, COMPACT): in C, or in plain Python.
 
-They are decoded in C if the package was installed with a compiler, else with NumPy, and item by item
-(:mod:`.compact_plain`) if items have several nibbles.
+Plain Python decodes where no compiler was when the package was installed.
 
 With ports of 8 bits (``port_bits``), read "byte" (two groups) for every "nibble" here.
 """
@@ -11,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS
 from hypermon.host.blocks.compact_c import NATIVE, decode_native, decode_native_items
-from hypermon.host.blocks.compact_numpy import decode_lanes
 from hypermon.host.blocks.compact_plain import LongItem, read_items, read_nibbles
 from hypermon.host.blocks.compact_rows import (
     CompactRows,
@@ -50,11 +48,7 @@ def decode_joined(payloads: Payloads, nodes: int, port_bits: int = PORT_BITS) ->
     """:func:`decode` of payloads that are one after the other."""
     if NATIVE is not None:
         return decode_native(NATIVE, payloads, nodes, port_bits)
-    each = payloads.each()
-    rows, spans, bad = decode_lanes(each, payloads.times.tolist(), nodes, port_bits)
-    faults = [fault._replace(which=place) for place in bad
-              for fault in read_nibbles(payloads.slice(place, place + 1), nodes, port_bits).faults]
-    return Decoded(rows, Spans.of(spans), faults)
+    return read_nibbles(payloads, nodes, port_bits)
 
 
 def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,

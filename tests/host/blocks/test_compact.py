@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import GAP_GROUPS, LATENCY, Window
-from hypermon.host.blocks import compact, compact_c, compact_numpy, compact_plain
+from hypermon.host.blocks import compact, compact_c, compact_plain
 from hypermon.host.blocks.compact import Fault, Span
 from hypermon.host.blocks.times import TimeScale
 from hypothesis import given, settings
@@ -208,7 +208,6 @@ def test_full_windows(nodes):
 @pytest.mark.parametrize("chunk", [512, 8192])
 def test_payloads_that_are_taken_in_pieces(monkeypatch, chunk, full):
     """Long payloads and short ones, those of 64 KiB too, wherever a piece ends."""
-    monkeypatch.setattr(compact_numpy, "_CHUNK", chunk)
     monkeypatch.setattr(compact_c, "_CHUNK", chunk // 2)
     rng = random.Random(chunk)
     made = [made_up(rng, rng.choice([1, 2, 50, 1500]), 16, full) for _ in range(20)]
