@@ -122,7 +122,7 @@ def causes_text(figures: dict[str, Any]) -> str:
 
     Parameters
     ----------
-    figures : of :func:`stats`, or of :func:`hypermon.host.decode.decode.summary`.
+    figures : of :func:`stats`, or of :func:`hypermon.host.decode.account.summary`.
     """
     parts = [f"{_CAUSES[name]}: {count:,}" for name, count in figures["causes"].items() if count]
     rest = figures["lost"] - sum(figures["causes"].values())
@@ -137,7 +137,7 @@ def _all_written(run: DecodedRun) -> bool:
 
 
 def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
-    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.decode.summary`."""
+    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.account.summary`."""
     return bool(done["accounted"]) and _all_written(run)
 
 
@@ -147,7 +147,7 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
     Parameters
     ----------
     path : the run, as the user calls it.
-    done : :func:`hypermon.host.decode.decode.summary`.
+    done : :func:`hypermon.host.decode.account.summary`.
     run : the same, for facts that only the recording itself contains.
     """
     parts = []

@@ -136,7 +136,7 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     chosen = _mixed(_fed(before, reference), ports, None, nodes)
     every = wires(chosen, kept(chosen, before))
     if svg is not None:
-        from hypermon.host.export.formats import sink
+        from hypermon.host.export.sinks import sink
 
         with sink(str(svg)) as out:
             out.write(drawing(chosen, every).encode())

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.analysis.stats import headline, quantity
-from hypermon.host.decode.decode import decode_run, summary
+from hypermon.host.decode.account import summary
+from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.run import Run
 from hypermon.host.text.output import plain

@@ -74,7 +74,7 @@ td:first-child, th:first-child {{ text-align: left; }}
 
 def write_report(run: Run, path: Path) -> None:
     """Writes the report of a RUN to a file, at once; raises HypermonError if matplotlib is not installed."""
-    from hypermon.host.export.formats import sink
+    from hypermon.host.export.sinks import sink
 
     text = report_html(run)
     with sink(str(path)) as file:
