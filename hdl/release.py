@@ -6,17 +6,16 @@ has the hashes of the files themselves.
 
 import argparse
 import hashlib
-import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from hypermon.hdl import verilog
 
-__all__ = ["RELEASED", "LintError", "main", "release", "split"]
+__all__ = ["RELEASED", "LintError", "main", "release"]
 
 #: Names of the files, a description of each, and the options of `make verilog` that write it.
 RELEASED = {
@@ -28,42 +27,9 @@ RELEASED = {
     "hypermon-uart-8": ("the classic board, 8 nodes, 100 MHz, with a UART of 3 Mbaud", "--nodes 8 --link uart"),
     "hypermon-port": ("a node's port for a soft core, a register on Wishbone", "--onchip-port"),
 }
-#: Patterns that Yosys writes in its own style, all of them intended.
-_WAIVED = ("ASCRANGE", "CASEINCOMPLETE", "CASEOVERLAP", "WIDTHEXPAND", "WIDTHTRUNC")
-
 
 class LintError(Exception):
     """Verilator reports a problem in a file; the message is its report."""
-
-
-def _header(name: str, what: str, options: str, body: str) -> str:
-    return "\n".join((
-        f"// HYPERMON {version('hypermon')}, {name}: {what}.",
-        "// Ports, clocks and constraints: docs/integrate.md. License: BSD-2-Clause.",
-        f'// Made by: make verilog OUT={name}.v ARGS="{options}"',
-        "// An instance; each port is connected to a net of its own name:",
-        *(f"//   {line}" for line in _instance(body)),
-        f"// SHA-256 of all below this line: {hashlib.sha256(body.encode()).hexdigest()}", ""))
-
-
-def _instance(body: str) -> list[str]:
-    """Declarations of nets, and an instance of the outermost module that is connected to them."""
-    found = re.search(r"^module (hypermon|hypermon_port)\((.*?)\);(.*?)^endmodule", body, re.MULTILINE | re.DOTALL)
-    if found is None:
-        return []
-    top, names, inside = found[1], re.findall(r"\w+", found[2]), found[3]
-    widths = {name: width for width, name in re.findall(
-        r"^  (?:input|output|inout) (?:wire |reg )?(\[\d+:\d+\] )?(\w+);", inside, re.MULTILINE)}
-    ends = [","] * (len(names) - 1) + [""]
-    return [*(f"wire {widths.get(name, '')}{name};" for name in names), f"{top} board (",
-            *(f"  .{name}({name}){end}" for name, end in zip(names, ends, strict=True)), ");"]
-
-
-def split(text: str) -> tuple[str, str, str]:
-    """Header, the hash that it names, and the text below it."""
-    before, mark, behind = text.partition("// SHA-256 of all below this line: ")
-    named, _, body = behind.partition("\n")
-    return before + mark + named, named, body
 
 
 def _lint(path: Path) -> None:
@@ -85,16 +51,11 @@ def release(name: str, out: Path) -> Path:
     """
     what, options = RELEASED[name]
     path = out / f"{name}.v"
-    aside = out / f".{name}.v"
-    verilog.main(["-o", str(aside), *shlex.split(options)])
-    body = "".join(f"/* verilator lint_off {rule} */\n" for rule in _WAIVED) + aside.read_text()
-    aside.write_text(_header(name, what, options, body) + body)
-    try:
-        _lint(aside)
-    except LintError:
-        aside.unlink()
-        raise
-    return aside.rename(path)
+    with tempfile.TemporaryDirectory(prefix=".aside-", dir=out) as aside:
+        made = Path(aside) / path.name
+        verilog.main(["-o", str(made), *shlex.split(options)], what)
+        _lint(made)
+        return made.rename(path)
 
 
 def main(argv: list[str] | None = None) -> None:

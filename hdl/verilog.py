@@ -3,6 +3,8 @@
 import argparse
 import functools
 import hashlib
+import shlex
+import sys
 import warnings
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from .pcie_top import PCIE_BLOCKS, PcieTop
 from .stream.sdram_part import SdramPart
 from .top import LinkedTop, PlainTop
 from .uart_top import UartTop
+from .verilog_header import headed
 
 __all__ = [
     "build_hash", "bus_verilog", "main", "onchip_verilog", "pcie_verilog", "uart_verilog", "usb_verilog", "verilog"]
@@ -111,8 +114,8 @@ def usb_verilog(geometry: Geometry, phy: str = "utmi", serial: str = "0", ram: s
         return _converted(UsbTop(geometry, ram, build_hash(geometry), serial, Phy(phy), pad_stage))
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Command line: writes the Verilog to a file."""
+def main(argv: list[str] | None = None, what: str = "") -> None:
+    """Command line: writes the Verilog to a file. ``what``: the configuration, in words, for its header."""
     parser = argparse.ArgumentParser(prog="hypermon-verilog", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")
     parser.add_argument("--nodes", type=int, default=16, help="1..32 (default 16)")
@@ -175,8 +178,19 @@ def main(argv: list[str] | None = None) -> None:
     if refused:
         parser.error(refused)
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(text)
+    options = _without_output(sys.argv[1:] if argv is None else argv)
+    args.output.write_text(headed(text, args.output.name, f"{what} ({said})" if what else said, options))
     print(f"{args.output}: {said}, {len(text.splitlines())} lines")
+
+
+def _without_output(options: list[str]) -> str:
+    """The options as they are typed, but for the name of the file."""
+    kept, skip = [], False
+    for option in options:
+        if not skip and option not in ("-o", "--output") and not option.startswith("--output="):
+            kept.append(option)
+        skip = option in ("-o", "--output")
+    return shlex.join(kept)
 
 
 def _asked(args: argparse.Namespace) -> tuple[str, str]:
@@ -202,7 +216,8 @@ def _asked(args: argparse.Namespace) -> tuple[str, str]:
         text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram, pad_stage)
     else:
         text = verilog(geometry, args.ram, pad_stage)
-    return f"module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz", text
+    return (f"module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz, "
+            f"build {build_hash(geometry):08x}"), text
 
 
 if __name__ == "__main__":

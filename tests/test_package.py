@@ -201,7 +201,7 @@ FLOORS = {
         "accounts",
         "control",
         "transport capture axi_stream wishbone",
-        "transport/pcie transport/uart transport/usb onchip_port store_port",
+        "transport/pcie transport/uart transport/usb onchip_port store_port verilog_header",
         "top",
         "uart_top usb_top bus_top pcie_top",
         "verilog",

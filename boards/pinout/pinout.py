@@ -20,12 +20,14 @@ from .picture import picture
 
 __all__ = ["Wire", "balls", "drawing", "facts", "kept", "mixed_facts", "page", "standard", "wires"]
 
+#: Facts that are remarks: below the table of a board's page, where it says whence its pins are known last.
+_REMARKS = ("Shared", "Note", "Limit", "Source of the pins")
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins, and then of the spare ones.
 BALLS = "balls.json"
 #: Names of wires in a drawing; the others are data, with their number.
 _SHORT = {"strobe": "S", "clock": "C", "data": "D", "select": "CS", "line": "L"}
 #: Facts of a board that are the same whatever its nodes are.
-_COMMON = ("Clock", "Link", "Ground wires", "Ground pins", "Shared", "Note", "Limit", "Source of the pins")
+_COMMON = ("Clock", "Link", "Grounds", "Shared", "Note", "Limit", "Source of the pins")
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ def facts(board: Board, of: list[str] | None = None) -> list[tuple[str, str]]:
         ("Buffers", f"{', '.join(held)}."),
         ("Self-test", "`hypermon selftest`, with nothing attached." if geometry.emulated else
                       "none, because the board has no node emulator; use `hypermon wirecheck`."),
-        ("Ground wires", "one wire from every node's ground to the board's, beside the strobe."),
-        *(("Ground pins", f"{text}.") for text in _grounds(board)),
+        ("Grounds", "one wire from every node's ground to the board's, beside the strobe: "
+                    f"{'; '.join(_grounds(board))}."),
         *(("Shared", text) for text in board.shared),
         *(("Note", text) for text in board.notes),
         *(("Limit", text) for text in board.limits),
@@ -156,7 +158,7 @@ def page(board: Board, of: list[str] | None = None) -> str:
         f"# {board.title}", "",
         "<!-- Made by `make docs` from the board's file in boards/. -->", "",
         f"{board.nodes} nodes, {board.fpga}. {_built(board)}", "",
-        *(f"- **{name}**: {text}" for name, text in facts(board, of)), "",
+        f"**{board.level}.**", "",
         f"![Wiring]({board.name}.svg)", "",
         "| node | " + " | ".join(PIN_ROLES) + " |", "|---|" + "---|" * len(PIN_ROLES),
     ]
@@ -164,9 +166,19 @@ def page(board: Board, of: list[str] | None = None) -> str:
     for node in range(board.nodes):
         row = every[node * wide:(node + 1) * wide]
         lines.append(f"| {node} | " + " | ".join(f"{wire.label} ({wire.ball})" for wire in row) + " |")
+    said = facts(board, of)
     lines += ["", "Pin on the board, with the FPGA's pin or ball in brackets.", "",
+              "## Facts", "", "| | |", "| --- | --- |",
+              *(f"| {name} | {_capital(text)} |" for name, text in said if name not in _REMARKS), "",
+              *(f"- {_capital(text)}{'' if text.endswith('.') else '.'}" for name, text in said
+                if name in _REMARKS[:-1]),
+              *(f"- Source of the pins: {text}." for name, text in said if name == _REMARKS[-1]), "",
               *_timed(board, _called(board, of)), *_fronts(board), *_regenerations(board, every)]
     return "\n".join(lines)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _reference(board: Board, called: dict[Pin, str]) -> str:

@@ -20,12 +20,14 @@ from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.payload import one_array, sizes_of
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 
-__all__ = ["LEAST", "SHARE", "Junk", "Lengths", "find_junk", "lengths_of"]
+__all__ = ["LEAST", "SHARE", "THRESHOLDS", "Junk", "Lengths", "find_junk", "lengths_of"]
 
 #: From this share on, and from this number on, items that make no sense are worth a line.
 SHARE, LEAST = 0.25, 4
 #: Rows that are looked at: a wrong setting is wrong from the first item on.
 _ROWS = 100_000
+#: The limits that the line depends on, by their names in output.
+THRESHOLDS = {"junk_share": SHARE, "junk_least": LEAST, "junk_items": _ROWS}
 
 #: Shortest and longest payload in bytes of each id that a dictionary knows.
 Lengths = dict[int, tuple[int, int]]
@@ -59,8 +61,8 @@ class Junk:
         return self.count >= LEAST and self.count >= SHARE * self.items
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts, and ``high``."""
-        return {**asdict(self), "high": self.high}
+        """The counts, ``high``, and the ``thresholds`` of that."""
+        return {**asdict(self), "high": self.high, "thresholds": THRESHOLDS}
 
     def as_text(self) -> str:
         """What is wrong, and with how many; the threshold."""

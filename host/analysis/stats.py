@@ -1,10 +1,13 @@
 """Figures of a run."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hypermon.host.analysis.named_events import events_per_name
+from hypermon.host.decode import drift, event_framing
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.recording import clock, pulses
 from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.text.numbers import significant
@@ -45,6 +48,8 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
     counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if
     that was not recorded. ``proper``: it ended as requested.
+    ``clock``: UTC of time 0 and its uncertainty; see :class:`.clock.WallClock`.
+    ``thresholds``: the limits that figures of this run depend on, by name; docs/thresholds.md describes them.
     """
     done = done or run.decode()
     info = run.info
@@ -54,14 +59,10 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
         duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
     begins = scale.clocks_ps(done["begins"] * scale.window_clocks)
     accounted = is_accounted(run, done)
+    names = events_per_name(run) if done.get(PARTS) else {}
     return {
-        "events": done["events"],
-        "frames": done["frames"],
-        "lost": done["lost"],
-        "lost_per_node": done["lost_per_node"],
-        "events_per_node": done["events_per_node"],
-        "aborted": done["aborted"],
-        "aborted_per_node": done["aborted_per_node"],
+        **{name: done[name] for name in ("events", "frames", "lost", "lost_per_node", "events_per_node", "aborted",
+                                         "aborted_per_node")},
         "rejected": sum(done["rejected_per_node"]),
         "rejected_per_node": done["rejected_per_node"],
         "discarded": done["discarded"],
@@ -83,15 +84,27 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
         "accounted": accounted,
         "how": (info.end or {}).get("how"),
         "proper": info.end is not None and info.end.get("proper", True),
-        "missing_blocks": done["missing_blocks"],
-        "repeated_blocks": done["repeated_blocks"],
-        "torn_bytes": done["torn_bytes"],
-        "foreign_blocks": done["foreign_blocks"],
-        "faults": done["faults"],
-        "surplus": done["surplus"],
-        "events_per_name": events_per_name(run) if done.get(PARTS) else {},
+        **{name: done[name] for name in ("missing_blocks", "repeated_blocks", "torn_bytes", "foreign_blocks", "faults",
+                                         "surplus")},
+        "events_per_name": names,
         "boards": done.get("boards", []),
+        "clock": asdict(run.clock),
+        "thresholds": _thresholds(run, accounted, framed=bool(names) and not run.info.item_modes.events,
+                                  boards=done.get("boards", [])),
     }
+
+
+def _thresholds(run: DecodedRun, accounted: bool, *, framed: bool, boards: list[dict[str, Any]]) -> dict[str, float]:
+    """The limits that the figures of a run depend on."""
+    utc = run.clock
+    used: dict[str, float] = {} if accounted else {"at_risk_s": AT_RISK_S}
+    if framed:
+        used |= event_framing.THRESHOLDS
+    if utc.uncertainty_ns is not None:
+        used |= pulses.THRESHOLDS if utc.how == "pps" else clock.THRESHOLDS
+    if any(board.get("bends") for board in boards):
+        used |= drift.THRESHOLDS
+    return used
 
 
 #: What a headline says of stamps that are parts of a clock, by their number per clock.
@@ -109,7 +122,7 @@ def causes_text(figures: dict[str, Any]) -> str:
 
     Parameters
     ----------
-    figures : of :func:`stats`, or of :func:`hypermon.host.decode.decode.summary`.
+    figures : of :func:`stats`, or of :func:`hypermon.host.decode.account.summary`.
     """
     parts = [f"{_CAUSES[name]}: {count:,}" for name, count in figures["causes"].items() if count]
     rest = figures["lost"] - sum(figures["causes"].values())
@@ -124,7 +137,7 @@ def _all_written(run: DecodedRun) -> bool:
 
 
 def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
-    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.decode.summary`."""
+    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.account.summary`."""
     return bool(done["accounted"]) and _all_written(run)
 
 
@@ -134,7 +147,7 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
     Parameters
     ----------
     path : the run, as the user calls it.
-    done : :func:`hypermon.host.decode.decode.summary`.
+    done : :func:`hypermon.host.decode.account.summary`.
     run : the same, for facts that only the recording itself contains.
     """
     parts = []

@@ -25,9 +25,8 @@ from hypermon.host.blocks.compact_rows import (
     Payloads,
     Spans,
 )
-from hypermon.host.blocks.cores import cores
 from hypermon.host.blocks.item_modes import ItemModes
-from hypermon.host.blocks.native import native
+from hypermon.host.blocks.native import cores, native
 
 __all__ = ["NATIVE", "decode_native", "decode_native_items"]
 

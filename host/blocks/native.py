@@ -1,4 +1,4 @@
-"""The compiled part of the host: C without Python's headers, called through ctypes.
+"""The compiled part of the host: C without Python's headers, called through ctypes, by several threads at once.
 
 It is compiled when the package is installed. If that was not possible, equivalent Python code is used.
 """
@@ -9,7 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-__all__ = ["native"]
+__all__ = ["cores", "native"]
 
 
 def _load() -> ctypes.CDLL | None:
@@ -41,3 +41,10 @@ def native(name: str, *arguments: Any) -> Any:
         return None
     function.argtypes, function.restype = arguments, ctypes.c_int64
     return function
+
+
+def cores() -> int:
+    """Number of cores that this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

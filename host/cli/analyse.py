@@ -52,7 +52,7 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
                 click.echo(json.dumps(row))
         return
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
-    from hypermon.host.export.formats import sink
+    from hypermon.host.export.sinks import sink
 
     with sink(str(out)) as file:
         pq.write_table(found, file)

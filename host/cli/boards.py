@@ -136,7 +136,7 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     chosen = _mixed(_fed(before, reference), ports, None, nodes)
     every = wires(chosen, kept(chosen, before))
     if svg is not None:
-        from hypermon.host.export.formats import sink
+        from hypermon.host.export.sinks import sink
 
         with sink(str(svg)) as out:
             out.write(drawing(chosen, every).encode())
@@ -315,7 +315,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
       hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2
     """
     from hypermon.host.device.device import Device
-    from hypermon.host.diagnose.wirecheck import check_wires
+    from hypermon.host.diagnose.wirecheck import THRESHOLDS, check_wires
     from hypermon.host.link import open_link
 
     try:
@@ -331,7 +331,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
     console = make_console(highlight=False)
     for verdict in verdicts:
         if as_json:
-            click.echo(json.dumps(asdict(verdict)))
+            click.echo(json.dumps({**asdict(verdict), "thresholds": THRESHOLDS}))
         else:
             mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
             console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)

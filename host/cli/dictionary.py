@@ -9,7 +9,7 @@ from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary, print_dictionary
 from hypermon.host.dictionary.log_strings import elf_strings
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.formats import sink
+from hypermon.host.export.sinks import sink
 from hypermon.host.text.console import make_console
 
 __all__ = ["dictionary"]

@@ -123,6 +123,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     """
     from hypermon.host.analysis.stats import quantity
     from hypermon.host.export import formats as exports
+    from hypermon.host.export.sinks import written
 
     if form not in exports.FORMATS:
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
@@ -130,7 +131,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     selection = _selection(opened, nodes, from_ms, to_ms)
     exports.refuse_format(opened, form, selection)
     opened, _ = decoded(run)
-    with busy_line(f"exporting {run} to {form}", lambda: quantity(exports.written(out), "B")):
+    with busy_line(f"exporting {run} to {form}", lambda: quantity(written(out), "B")):
         exports.export(opened, form, out, selection)
 
 

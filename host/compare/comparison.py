@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from hypermon.host.compare import estimates, measures
 from hypermon.host.compare.estimates import (
     DRAWS,
     Estimate,
@@ -18,13 +19,15 @@ from hypermon.host.compare.estimates import (
 from hypermon.host.compare.measures import Measure, measured
 from hypermon.host.decode.decoded_run import DecodedRun
 
-__all__ = ["LEVEL", "QUANTILES", "Figure", "Interval", "compare", "compare_measures"]
+__all__ = ["LEVEL", "QUANTILES", "THRESHOLDS", "Figure", "Interval", "compare", "compare_measures"]
 
 #: The quantiles of durations; the probability of a false alarm among all figures.
 QUANTILES, LEVEL = {"p50": 0.5, "p90": 0.9, "p99": 0.99}, 0.01
 #: Samples that must be beyond a quantile, and blocks of time that must have samples: else chance cannot be estimated.
 _BEYOND, _BLOCKS = 10, 8
 _SEED = 1
+#: The limits that a comparison depends on, by their names in output.
+THRESHOLDS = {"beyond": _BEYOND, "least_blocks": _BLOCKS, **measures.THRESHOLDS, **estimates.THRESHOLDS}
 
 
 @dataclass(frozen=True)

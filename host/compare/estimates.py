@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DRAWS", "Estimate", "Ratio", "Samples", "estimate_quantile", "estimate_ratio", "holm", "p_value"]
+__all__ = ["DRAWS", "THRESHOLDS", "Estimate", "Ratio", "Samples", "estimate_quantile", "estimate_ratio", "holm",
+           "p_value"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -22,6 +23,8 @@ DRAWS, _EDGES = 1000, 256
 _BAND = 6.0
 #: How many neighbouring blocks are taken together; groups that there must be.
 _TOGETHER, _GROUPS = (1, 2, 4, 8), 12
+#: The limits that intervals depend on, by their names in output.
+THRESHOLDS = {"draws": DRAWS, "together": max(_TOGETHER), "least_groups": _GROUPS}
 
 
 @dataclass(frozen=True)

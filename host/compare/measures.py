@@ -16,10 +16,12 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.errors import HypermonError, InputError
 
-__all__ = ["BLOCKS", "Measure", "measured"]
+__all__ = ["BLOCKS", "THRESHOLDS", "Measure", "measured"]
 
 #: Blocks of a group of recordings; with as many recordings as :data:`_RUNS`, each is a block.
 BLOCKS, _RUNS = 100, 10
+#: The limits that samples depend on, by their names in output.
+THRESHOLDS = {"blocks": BLOCKS, "runs": _RUNS}
 #: Numbers of ids in a table of events, after those of nibbles.
 _IDS = 256
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hypermon.host.analysis.stats import duration_text
-from hypermon.host.compare.comparison import Figure, Interval
+from hypermon.host.compare.comparison import THRESHOLDS, Figure, Interval
 from hypermon.host.compare.limits import Broken
 from hypermon.host.text.numbers import significant
 from hypermon.host.text.printable import visible
@@ -33,11 +33,15 @@ def _ends(interval: Interval | None) -> list[float | None] | None:
 
 
 def as_dict(figures: Sequence[Figure], broken: Sequence[Broken]) -> dict[str, Any]:
-    """The output of `hypermon compare A B --json`; an end of an interval that is not known is null."""
+    """The output of `hypermon compare A B --json`; an end of an interval that is not known is null.
+
+    ``thresholds``: the limits that the figures depend on, see docs/thresholds.md.
+    """
     return {"verdict": overall(broken), "figures": [
         {"name": one.name, "unit": one.unit, "a": one.first, "b": one.second, "difference": _ends(one.difference),
          "relative": _ends(one.relative), "p": one.p, "verdict": one.verdict} for one in figures],
-        "limits": [{"limit": one.limit.text, "name": one.figure.name, "verdict": one.verdict} for one in broken]}
+        "limits": [{"limit": one.limit.text, "name": one.figure.name, "verdict": one.verdict} for one in broken],
+        "thresholds": THRESHOLDS}
 
 
 def _value(value: float | None, unit: str, sign: str = "") -> str:

@@ -35,7 +35,7 @@ class DecodedRun(RunDirectory):
     tell: Callable[[str], None] | None = None
 
     def decode(self) -> dict[str, Any]:
-        """Decodes unless that is done. Returns the summary of :mod:`hypermon.host.decode.decode`."""
+        """Decodes unless that is done. Returns the :class:`.Summary` as plain values."""
         return decode_run(self, tell=self.tell)
 
     def event_files(self) -> list[Path]:

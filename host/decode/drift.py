@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import DRIFT_CLOCKS, MarkSource
 
-__all__ = ["Drift", "fit_drift"]
+__all__ = ["THRESHOLDS", "Drift", "fit_drift"]
 
 _Clocks = npt.NDArray[np.int64]
 _Ahead = npt.NDArray[np.float64]
@@ -31,6 +31,9 @@ _PHASE = 0.5
 _APERTURE = 0.1
 #: The drift before the first crossing and after the last one is measured over this many times the same span.
 _TIMES = 4
+#: The limits that the drift between boards depends on, by their names in output.
+THRESHOLDS = {"mean_clocks": 1 << _MEAN_BITS, "straight_clocks": _STRAIGHT, "aperture_clocks": _APERTURE,
+              "slope_spans": _TIMES}
 
 
 class Drift(NamedTuple):

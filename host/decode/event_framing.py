@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["EVENT_SCHEMA", "TIMEOUT_PS", "EventFramer", "frame_events"]
+__all__ = ["EVENT_SCHEMA", "THRESHOLDS", "TIMEOUT_PS", "EventFramer", "frame_events"]
 
 #: A silence longer than this inside an event ends the event.
 TIMEOUT_PS = 10_000_000_000
+#: The limits that framed events depend on, by their names in output.
+THRESHOLDS = {"framing_timeout_ms": TIMEOUT_PS / 10**9}
 #: Nibbles of the longest event: its length, then 15 bytes of two nibbles.
 LONGEST = 1 + 2 * 15
 

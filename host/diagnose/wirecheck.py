@@ -20,7 +20,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import Limits, record
 from hypermon.host.run import Run
 
-__all__ = ["WALK", "PortVerdict", "check_wires", "judge"]
+__all__ = ["THRESHOLDS", "WALK", "PortVerdict", "check_wires", "judge"]
 
 #: What a node writes, over and over.
 WALK = (0, 1, 2, 4, 8, 15)
@@ -32,6 +32,8 @@ _PIECE = len(WALK)
 #: excluded, a few do not follow it, where a node began anew. A wrong nibble spoils six pieces, a missing one five. For
 #: a pattern of one nibble, which anything may resemble, all pieces must follow it.
 _LIKELY, _REGULAR = 0.6, 0.95
+#: The limits that a verdict depends on, by their names in output.
+THRESHOLDS = {"least_nibbles": _LEAST, "likely": _LIKELY, "regular": _REGULAR}
 _WIRES = (*(f"data{bit}" for bit in range(PORT_BITS)), "strobe")
 _STROBE = PORT_BITS
 #: A wire of the board shows one of the node's, or is stuck at a level.

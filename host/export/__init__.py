@@ -1,4 +1,5 @@
 """Exports to other programs' formats.
 
-Flow: formats, soundness, items, node_order, text_lines, tracks, brackets, ctf, fst, otf2_archive, perfetto, srzip, vcd
+Flow: formats, format, soundness, items, nibbles_csv, frames, events_csv, logs_csv, text_lines, tracks, brackets,
+    node_order, ctf, vcd, fst, otf2_archive, perfetto, srzip, sinks
 """

@@ -17,11 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import LossSpan
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.blocks.times import PS_MAX
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.export.format import Format, Tables
+from hypermon.host.export.items import item_batches
+from hypermon.host.export.sinks import folder
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 
-__all__ = ["CLOCK_LATE_PS", "write_ctf"]
+__all__ = ["CLOCK_LATE_PS", "CTF", "write_ctf"]
 
 #: Value of the clock's counter at time 0.
 CLOCK_LATE_PS = 10**12
@@ -318,3 +324,13 @@ class _Stream:
         self.file.write(data)
         self._packets += 1
         self._end = end_ps
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    with folder(out) as directory:
+        write_ctf(directory, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
+                  begin_ps=run.info.scale.span_ps(0, 0)[0], dictionary=kept_dictionary(run),
+                  title=run.path.resolve().name)
+
+
+CTF = Format("ctf", _write, Tables.FRAMED)

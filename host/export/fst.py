@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from hypermon.host.errors import HypermonError
+from hypermon.host.export.format import Format, Tables
+from hypermon.host.export.sinks import sink
+from hypermon.host.export.vcd import dump
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 
-__all__ = ["packed"]
+__all__ = ["FST", "packed"]
 
 _PROGRAM = "vcd2fst"
 
@@ -42,3 +47,13 @@ def packed(path: Path) -> Iterator[BinaryIO]:
         if process.returncode != 0:
             words = said.read(200).decode(errors="replace").split("\n")[0]
             raise HypermonError(f"{path.name}: {_PROGRAM} ended with status {process.returncode} {words}".rstrip())
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    if out == "-":
+        raise HypermonError("-: an FST is a file; give its name")
+    with sink(out) as file, packed(Path(file.name)) as dumped:
+        dump(run, dumped, selection)
+
+
+FST = Format("fst", _write, Tables.FRAMED)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.host.decode.table_files import event_batches
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.events import framed_events, framed_file
@@ -11,7 +13,8 @@ from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["framed", "item_batches", "item_columns", "item_files"]
+__all__ = ["duration_ps", "ended_ps", "framed", "item_batches", "item_columns", "item_files", "stored_batches",
+           "write_rows"]
 
 
 def framed(run: Run) -> bool:
@@ -45,3 +48,28 @@ def item_columns(run: Run) -> list[str]:
 
     schema = event_framing.EVENT_SCHEMA if framed(run) else event_schema(run.info.item_modes, run.info.nodes)
     return list(schema.names)
+
+
+def stored_batches(run: Run, selection: Selection) -> Iterator[pa.RecordBatch]:
+    """The items as they were captured."""
+    return run.batches(nodes=selection.nodes, from_ps=selection.from_ps, to_ps=selection.to_ps)
+
+
+def write_rows(file: BinaryIO, batches: Iterator[pa.RecordBatch], quotes: str = "none") -> None:
+    """Writes batches as CSV, without a head. ``quotes``: "none", or "needed"."""
+    options = pa_csv.WriteOptions(include_header=False, quoting_style=quotes)
+    for batch in batches:
+        pa_csv.write_csv(batch, file, options)
+
+
+def ended_ps(run: Run) -> int:
+    """Time at which the run was stopped."""
+    figures = run.stats()
+    return int(figures["begins_ps"] + figures["duration_ps"])
+
+
+def duration_ps(run: Run, selection: Selection) -> int:
+    """Time at which an export ends."""
+    last = run.decode()["last_time"]
+    whole: int = max(ended_ps(run), run.info.scale.span_ps(last, last)[1])
+    return whole if selection.to_ps is None else min(selection.to_ps, whole)

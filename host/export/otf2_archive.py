@@ -18,12 +18,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hypermon.host.analysis.losses import LossSpan
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
-from hypermon.host.export.tracks import Flow, Message, NamedSpan, Point, Tracks, Values
+from hypermon.host.export.format import Format, Tables
+from hypermon.host.export.sinks import folder
+from hypermon.host.export.tracks import Flow, Message, NamedSpan, Point, Tracks, Values, tracks_of
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 
-__all__ = ["CLOCK_LATE_PS", "write_otf2"]
+__all__ = ["CLOCK_LATE_PS", "OTF2", "write_otf2"]
 
 #: Value of the clock at time 0.
 CLOCK_LATE_PS = 10**12
@@ -226,3 +230,12 @@ def _parameter(point: Point) -> tuple[str, int, Values]:
     if name and number.isdecimal():
         return name, int(number), values
     return point.name, 0, values
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    with folder(out) as directory:
+        write_otf2(directory, tracks_of(run, selection), outages(run.loss(), run.info.nodes, selection),
+                   title=run.path.resolve().name)
+
+
+OTF2 = Format("otf2", _write, Tables.STORIES)

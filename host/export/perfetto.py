@@ -21,15 +21,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import LossSpan
-from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.analysis.losses import LossSpan, outages
+from hypermon.host.errors import HypermonError, InputError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
+from hypermon.host.export.format import Format, Tables
+from hypermon.host.export.items import ended_ps
+from hypermon.host.export.sinks import sink
 from hypermon.host.export.tracks import NO_FLOW as _NO_FLOW
-from hypermon.host.export.tracks import PLAIN, Flow, NamedSpan, Tracks, Values, plain
+from hypermon.host.export.tracks import PLAIN, Flow, NamedSpan, Tracks, Values, plain, tracks_of
 from hypermon.host.recording.clock import WallClock
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 from hypermon.host.text.numbers import counted
 
-__all__ = ["Group", "manifest", "write_trace"]
+__all__ = ["Group", "MANIFEST", "PERFETTO", "manifest", "write_trace"]
 
 #: Packets per piece of the file.
 _PIECE = 4096
@@ -376,3 +381,25 @@ class _Node:
                 counters[counter] = self._track + _COUNTERS + len(counters)
                 self._writer.track(counters[counter], counter, self._track, _COUNTERS + len(counters) - 1, counter=True)
             self._writer.count(counters[counter], _ns(time_ps), value)
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    boards = [Group(f"board {number}", board["first_node"], board["nodes"])
+              for number, board in enumerate(run.decode().get("boards") or [])]
+    with sink(out) as file:
+        write_trace(file, tracks_of(run, selection), outages(run.loss(), run.info.nodes, selection),
+                    title=run.path.resolve().name, duration_ps=ended_ps(run), nodes=selection.nodes, boards=boards,
+                    clock=None if run.clock.uncertainty_ns is None else run.clock)
+
+
+def _write_manifest(run: Run, out: str, selection: Selection) -> None:
+    """What Perfetto needs to merge ``NAME.pftrace``, the trace of run NAME, with traces of other machines by UTC."""
+    if run.clock.uncertainty_ns is None:
+        raise InputError(run.path, None, "its time was never compared with UTC, so it cannot be merged by UTC")
+    name = run.path.resolve().name
+    with sink(out) as file:
+        file.write(manifest(f"{name}.pftrace", f"hypermon {name}"))
+
+
+PERFETTO = Format("perfetto", _write, Tables.STORIES)
+MANIFEST = Format("manifest", _write_manifest)

@@ -1,6 +1,6 @@
 """Checks, before an export writes its first byte, that the tables of a RUN could have been written by this program.
 
-Those of items and losses: :mod:`.analysis.soundness`. Here: those that a dictionary adds.
+Those of items and losses: :mod:`.decode.soundness`. Here: those that a dictionary adds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,13 @@ from hypermon.host.decode import event_framing
 from hypermon.host.decode.soundness import check_events, unreadable
 from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
+from hypermon.host.export.format import Tables
 from hypermon.host.export.items import framed, item_files
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_tables"]
 
-#: Formats that show what a dictionary's events begin, end, send and count.
-_STORIES = ("otf2", "perfetto")
-#: Formats of items: for nibbles, the events framed from them. Events are framed anew for ``--to events``.
-_FRAMED = ("ctf", "fst", "vcd", *_STORIES)
 #: What must not be in a table, and its message; ``NODES`` is the number of nodes, ``ROWS`` that of events.
 _STRANGE = {
     "states": """node is null or node not between 0 and NODES - 1 or name is null or begin_ps is null
@@ -36,7 +33,7 @@ _STRANGE = {
 }
 
 
-def check_tables(run: Run, form: str) -> None:
+def check_tables(run: Run, tables: Tables) -> None:
     """Reads all tables that an export uses, and makes those that are missing.
 
     Raises
@@ -44,13 +41,13 @@ def check_tables(run: Run, form: str) -> None:
     InputError
         names the table and its fault: it is damaged, has unexpected columns, or rows that no decoder has written.
     """
-    if form == "frames":        # it is made from the stream
+    if tables is Tables.STREAM:
         return
     rows = check_events(run, run.event_files(), event_schema(run.info.item_modes, run.info.nodes))
-    if form in _FRAMED and framed(run):
+    if tables is not Tables.ITEMS and framed(run):
         rows = check_events(run, item_files(run), event_framing.EVENT_SCHEMA)
     run.loss()
-    if form in _STORIES:
+    if tables is Tables.STORIES:
         _check_tracks(run, rows)
 
 

@@ -8,6 +8,7 @@ rises (:class:`~hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer`). Pla
 line ``lost``, high while one of the nodes loses something.
 """
 
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,11 +18,18 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import LossSpan
+from hypermon.hdl.layout import PORT_BITS
+from hypermon.host.analysis.losses import LossSpan, outages
+from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.blocks.times import TimeScale
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.export.format import Format, refuse_other_modes, refuse_several_boards
+from hypermon.host.export.items import duration_ps, stored_batches
+from hypermon.host.export.sinks import sink
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 
-__all__ = ["NODES_SHOWN", "TooClose", "channels", "write_sr"]
+__all__ = ["NODES_SHOWN", "SR", "TooClose", "channels", "write_sr"]
 
 #: PulseView shows at most 64 channels: the ports of this number of nodes, and one line.
 NODES_SHOWN = 12
@@ -211,3 +219,35 @@ class _Lines:
 _Levels = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 #: Columns of events: see :meth:`_Lines._rises`.
 _Rises = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def _refuse(run: Run, selection: Selection) -> None:
+    run.refuse_without_events()
+    refuse_several_boards(run)
+    if run.info.port_bits != PORT_BITS:
+        raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session needs ports of "
+                                         f"{PORT_BITS}")
+    refuse_other_modes(run, (ItemMode.NIBBLE,))
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    """A sigrok session of the lines of nodes in nibble mode.
+
+    Events that are too close to each other to be played again are named on stderr.
+    """
+    scale, modes = run.info.scale, run.info.item_modes
+    nodes = [node for node in range(run.info.nodes)
+             if modes[node] is ItemMode.NIBBLE and (selection.nodes is None or node in selection.nodes)]
+    first = None if selection.from_ps is None else scale.stamp_at(selection.from_ps)
+    last = scale.stamp_at(duration_ps(run, selection))
+    lines = Selection(nodes, None if first is None else scale.start_ps(first), scale.start_ps(last + 1))
+    with sink(out) as file:
+        close = write_sr(file, stored_batches(run, lines), outages(run.loss(), run.info.nodes, lines), nodes=nodes,
+                         scale=scale, first=first, last=last)
+    if close is not None:
+        print(f"hypermon: {out}: {close.count:,} items follow another one of their node within less than "
+              f"{close.least_ps / 1000:g} ns, the first at node {close.node}, {close.time_ps} ps: a board may miss "
+              f"them when the session is played; hypermon sim {run.path} plays them all", file=sys.stderr)
+
+
+SR = Format("sr", _write, refuse=_refuse)

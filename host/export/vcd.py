@@ -14,10 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import LossSpan
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.dictionary.dictionary import PAYLOAD_MAX
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.export.format import Format, Tables
+from hypermon.host.export.items import duration_ps, item_batches, item_columns
+from hypermon.host.export.sinks import sink
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
 
-__all__ = ["SIGNALS", "loss_changes", "write_vcd"]
+__all__ = ["SIGNALS", "VCD", "dump", "loss_changes", "write_vcd"]
 
 #: Signals of a node and their bits (of a nibble, unless ports are wider), in this order; a node has those for which the
 #: events have columns.
@@ -156,3 +162,23 @@ def _binary(column: pa.Array, bits: int) -> pa.Array:
     digits = (np.unpackbits(np.frombuffer(rows, np.uint8)).reshape(-1, width)[:, width - bits:] + ord("0"))
     texts = pa.Array.from_buffers(pa.binary(bits), len(column), [None, pa.py_buffer(digits.astype(np.uint8).tobytes())])
     return pc.if_else(column.is_valid(), texts.cast(pa.binary()).cast(pa.string()), pa.scalar(None, pa.string()))
+
+
+def _write(run: Run, out: str, selection: Selection) -> None:
+    with sink(out) as file:
+        dump(run, file, selection)
+
+
+def dump(run: Run, file: BinaryIO, selection: Selection) -> None:
+    """Writes a run as a value change dump."""
+    write_vcd(file, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
+                  columns=item_columns(run), names=_node_names(run), port_bits=run.info.port_bits,
+                  duration_ps=duration_ps(run, selection))
+
+
+def _node_names(run: Run) -> list[str]:
+    dictionary = kept_dictionary(run)
+    return [dictionary.node_name(node) if dictionary is not None else f"node {node}" for node in range(run.info.nodes)]
+
+
+VCD = Format("vcd", _write, Tables.FRAMED)

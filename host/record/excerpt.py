@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.decode.account import write_account
 from hypermon.host.decode.alignment import Alignment
-from hypermon.host.decode.decode import write_account
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.decode.soundness import check_events
 from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
@@ -34,7 +34,7 @@ __all__ = ["trim"]
 
 
 def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
-    """Writes the selected part of a RUN to a new one, and returns its accounting, as :func:`.decode.summary`.
+    """Writes the selected part of a RUN to a new one, and returns its accounting, as :func:`.account.summary`.
 
     What only the whole recording knows, such as late and rejected items, is copied. Bytes are in proportion to the
     items. A loss that overlaps the span is kept whole.

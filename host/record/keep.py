@@ -91,7 +91,7 @@ class StatsKeep:
                 self._check(ledger)
 
     def _check(self, ledger: Ledger) -> None:
-        from hypermon.host.decode.decode import summary, write_account
+        from hypermon.host.decode.account import summary, write_account
 
         write_account(self._directory, self._info, summary(ledger, self._bytes), self._parts())
 

@@ -2,10 +2,9 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, MarkSource, frame_bytes
@@ -23,7 +22,6 @@ from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.pulses import pulse_clock
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
 from hypermon.host.recording.writer import RunWriter
-from hypermon.host.tables.item_order import ItemTable
 
 __all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
 
@@ -113,7 +111,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     device : the board, open.
     path : of the new RUN.
     settings, drain : how to capture, and ``stream`` or ``registers``.
-    aside : the RUN appears only when it is whole; see :class:`~.info.RunWriter`.
+    aside : the RUN appears only when it is whole; see :class:`~.writer.RunWriter`.
     limits, interrupt : what ends it, besides a link that has ended, and a disk that is almost full.
     keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keep`.
     ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
@@ -475,9 +473,5 @@ class _Session:
     def _finish(self) -> None:
         # After the last block of the run, the rest arrived after it.
         rest = self._scanner.finish() if not self.ledger.stopped else []
-        self._keep.close(chain(self.ledger.event_rows(rest), self._held()), self.ledger)
+        self._keep.close(self.ledger.rows_to_end(rest), self.ledger)
         self._save_clock()
-
-    def _held(self) -> Iterator[ItemTable]:
-        """Not before everything else has arrived."""
-        yield from self.ledger.finish()

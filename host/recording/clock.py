@@ -17,14 +17,14 @@ import numpy.typing as npt
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import integer, maybe, number, one_of, read_json, table
 
-__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
+__all__ = ["CLOCK", "THRESHOLDS", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
 
 #: The file in a RUN.
 CLOCK = "clock.json"
 #: Answers that are kept; beyond that, of any two neighbours the less certain one is dropped.
 _ANSWERS = 1024
-#: Shorter recordings do not determine the drift; this is the most that two crystals can differ.
-_DRIFT_NS = 10_000_000_000
+#: Shorter recordings, and fewer answers, do not determine the drift; this is the most that two crystals can differ.
+_DRIFT_NS, _LEAST = 10_000_000_000, 8
 _CRYSTALS_PPM = 100
 #: No clock is off by half: a board whose time passes faster or slower than this against the host's is simulated.
 _UNRELATED_PPM = 500_000
@@ -36,6 +36,9 @@ _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
         "strayed": integer(0, 1 << 62), "holdover_s": number(0, 1e12)}, more=True))})
 #: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
 _SET_NS = 20_000_000
+#: The limits that UTC by the host's clock depends on, by their names in output.
+THRESHOLDS = {"drift_least_s": _DRIFT_NS / 10**9, "drift_least_answers": _LEAST, "crystals_ppm": _CRYSTALS_PPM,
+              "unrelated_ppm": _UNRELATED_PPM, "utc_set_ms": _SET_NS / 10**6}
 
 
 class Answer(NamedTuple):
@@ -147,7 +150,7 @@ class ClockTie:
         centre = float(np.average(board, weights=weight))
         mean = float(np.average(middle - board, weights=weight))
         drift = 0.0
-        drift_known = len(board) >= 8 and board[-1] - board[0] >= _DRIFT_NS
+        drift_known = len(board) >= _LEAST and board[-1] - board[0] >= _DRIFT_NS
         if drift_known:
             spread = board - centre
             drift = float(np.sum(weight * spread * (middle - board - mean)) / np.sum(weight * spread * spread))

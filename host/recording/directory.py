@@ -145,6 +145,14 @@ class RunDirectory:
                                                       "taken from the computer's clock at the start")
         return clock or WallClock(round(began.timestamp() * 1e9))
 
+    @property
+    def clocks_gone(self) -> list[Path]:
+        """Files of clocks that were recorded, and are no longer there; UTC is then that of the start."""
+        if self.info.boards:
+            return [path for part in self.parts() for path in part.clocks_gone]
+        path = self.path / CLOCK
+        return [path] if (self.info.end or {}).get("clock") is not None and not os.path.lexists(path) else []
+
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
         """UTC of times of the board. ``clock`` states the uncertainty."""
         return self.clock.utc(times_ps)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.host.recording.clock import WallClock
 
-__all__ = ["PulseReport", "pulse_clock"]
+__all__ = ["THRESHOLDS", "PulseReport", "pulse_clock"]
 
 _SECOND_PS = 10**12
 #: An oscillator is off by at most this. A pulse that is off by more has no second: it is early, or late.
@@ -21,6 +21,8 @@ _OFF_PPM = 200
 _FEWEST = 3
 #: A pulse that is off the line by more than this many times the median, and by more than this many clocks, is left out.
 _TIMES, _CLOCKS = 10.0, 3.0
+#: The limits that UTC by pulses depends on, by their names in output.
+THRESHOLDS = {"pulse_ppm": _OFF_PPM, "pulses_least": _FEWEST, "pulse_times": _TIMES, "pulse_clocks": _CLOCKS}
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ td:first-child, th:first-child {{ text-align: left; }}
 
 def write_report(run: Run, path: Path) -> None:
     """Writes the report of a RUN to a file, at once; raises HypermonError if matplotlib is not installed."""
-    from hypermon.host.export.formats import sink
+    from hypermon.host.export.sinks import sink
 
     text = report_html(run)
     with sink(str(path)) as file:
@@ -168,7 +168,8 @@ class _Page:
             _section("Merging", self._figure(draw.shared(survey), (
                 "Items by how many of them share their window.")), self._merging()),
             _section("Times between items", self._figure(draw.gaps(survey), (
-                "Share of the times between one item and the next that are longer; both axes logarithmic.")),
+                "Share of the times between one item and the next that are longer; both axes logarithmic. A percentile "
+                f"in the table is a time that occurred, at most {100 * (2 ** (1 / GAP_BINS) - 1):.1f} % too long.")),
                      self._gaps())]
 
     def _rows(self) -> tuple[list[str], list[list[LossSpan]]]:

@@ -10,7 +10,7 @@ from hypermon.hdl.layout import NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.formats import sink
+from hypermon.host.export.sinks import sink
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.numbers import counted

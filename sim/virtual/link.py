@@ -166,7 +166,7 @@ class VirtualLink(VerilatedBoard):
     rest : lets parts of the board rest; None: with ``skip``. The stream is the same.
     bus_delay : the bus master waits up to this number of clocks, at random, in each phase of a handshake.
     name : the text after ``sim:`` in the URI.
-    shell : the gateware in another form, with the same ports; see :class:`~.bitstream.Shell`.
+    shell : the gateware in another form, with the same ports; see :class:`~.build.Shell`.
     oscillator : of a board that is wired to others; None: it is alone.
 
     Attributes

@@ -53,7 +53,7 @@ class UartBoard(VerilatedBoard):
     baud : rate of the board's UART.
     error : relative error of the far end's rate.
     seed : of a random delay in every synchronizer; None: no delay.
-    shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.bitstream.Shell`.
+    shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.build.Shell`.
 
     Raises
     ------

@@ -111,7 +111,7 @@ class UsbBoard(VerilatedBoard):
     geometry : of the board.
     seed : of the phase between the clocks, and of faults.
     phy : its PHY's bus: ``utmi`` or ``ulpi``; ``pins``: none, D+ and D- at full speed.
-    shell : the gateware in another form, with the same ports and harness; see :class:`~.bitstream.Shell`.
+    shell : the gateware in another form, with the same ports and harness; see :class:`~.build.Shell`.
 
     Raises
     ------

@@ -317,8 +317,10 @@ def against_encoder(count: int, rng: np.random.Generator) -> str:
     AssertionError
         if they differ.
     """
-    from hypermon.host.blocks.compact import LongItem, encode, encode_items
+    from hypermon.host.blocks.compact import LongItem
     from hypermon.host.blocks.item_modes import ItemModes
+
+    from tests.host.compact_write import encode, encode_items
 
     compared = 0
 

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
 from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
-from hypermon.host.blocks.compact import LongItem, decode, decode_items, encode, encode_items
+from hypermon.host.blocks.compact import LongItem, decode, decode_items
 from hypermon.host.blocks.item_modes import ALL_NIBBLES, ItemModes
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.decode import count_run, decode_run
@@ -33,6 +33,8 @@ from hypermon.host.decode.ledger import Ledger
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
+
+from tests.host.compact_write import encode, encode_items
 
 #: COMPACT blocks that differ; a stream has them again and again.
 DIFFERENT = 64

@@ -21,7 +21,7 @@ import pyarrow as pa
 from bench_decode import CLOCK_HZ, compact_stream, stream
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.blocks.blocks import PAYLOAD_MAX
-from hypermon.host.decode.decode import DECODE_FORMAT
+from hypermon.host.decode.account import DECODE_FORMAT
 from hypermon.host.export.formats import export
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json

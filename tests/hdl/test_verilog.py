@@ -1,6 +1,7 @@
 """Plain Verilog: the module and its ports as they are documented, with both kinds of memory."""
 
 import gc
+import hashlib
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.lib.ram import RAM_KINDS, Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
+from hypermon.hdl.verilog_header import split
 
 from .harness.stage import refuses
 
@@ -132,7 +134,13 @@ def test_command_writes_a_port_for_a_soft_core(tmp_path):
 def test_command_writes_the_file_or_says_why_not(tmp_path, capsys):
     out = tmp_path / "deep" / "board.v"
     main(["-o", str(out), "--nodes", "1", "--node-depth", "4", "--vector-depth", "16", "--frame-depth", "16"])
-    assert "module hypermon" in out.read_text()
+    header, named, body = split(out.read_text())
+    assert hashlib.sha256(body.encode()).hexdigest() == named
+    assert "module hypermon" in body
+    build = build_hash(Geometry(1, node_depth=4, vector_depth=16, frame_depth=16))
+    assert f"board.v: module hypermon, 1 nodes, 100 MHz, build {build:08x}." in header
+    assert 'OUT=board.v ARGS="--nodes 1 --node-depth 4 --vector-depth 16 --frame-depth 16"\n' in header
+    assert "//   hypermon board (\n" in header
     with pytest.raises(SystemExit) as caught:
         main(["-o", str(out), "--nodes", "77"])
     assert caught.value.code == 2

@@ -14,7 +14,7 @@ from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
 from hypermon.host.blocks.blocks import BlockScanner
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.blocks.times import TimeScale
-from hypermon.host.decode.decode import summary
+from hypermon.host.decode.account import summary
 from hypermon.host.decode.ledger import Ledger
 
 from tests.host.fake_board import FakeBoard, random_run

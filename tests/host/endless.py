@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, BlockFlag, BlockType, CensusFlag, Geometry, Sink, Window
 from hypermon.host.blocks.blocks import build_block
-from hypermon.host.blocks.compact import decode, encode
+from hypermon.host.blocks.compact import decode
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.recorder import Interrupt, record
+
+from tests.host.compact_write import encode
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -3,6 +3,8 @@
 Each entry must be used: one that fits nothing fails the test.
 """
 
+from pathlib import Path
+
 __all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "PROGRAMS", "SETUP", "TERMINAL"]
 
 _BOARD = "it needs a board"
@@ -28,6 +30,9 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
      "it needs nodes that call hm_wire_check(); tests/host/diagnose runs it"),
     ("docs/develop/release.md", r"make dist", _MINUTES),
     ("docs/first-light.md", r"hypermon build", _MINUTES),
+    ("docs/first-picture.md", r"hypermon build", _MINUTES),
+    ("docs/first-picture.md", r"hypermon flash", _BOARD),
+    ("docs/first-picture.md", r"mpremote", "it needs two Picos"),
     ("docs/first-light.md", r"hypermon flash", _BOARD),
     ("docs/first-light.md", r"make bitstream-check", "minutes of place and route; tests/bitstream runs it"),
     ("docs/front-ends.md", r"hypermon (sim uart\.csv|export RUN)",
@@ -86,6 +91,8 @@ _WIRE = "'uart:./ttyUSB0?timeout=20'"
 INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
     ("docs/first-light.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
+    ("docs/first-picture.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
+    ("docs/first-picture.md", r"record -b '?uart:\S+", "record -b sim:picos.csv"),
     ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0",
      "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
     ("docs/several-boards.md", r"--boards 256 --nodes 16 --events 100000000", "--boards 5 --nodes 4 --events 20000"),
@@ -101,6 +108,8 @@ INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/dictionary.md", r"--dictionary work\.toml", "--dictionary app.toml"),
 )
 
+#: The example's programs, side by side.
+_PICOS = Path(__file__).parents[1] / "node" / "emulators" / "two_picos.py"
 _NAMED = "cp node/life.toml app.toml\n"
 #: Sixteen nodes that write at any time: sigrok-cli of Debian 12 may abort at its end if a session has no edges.
 _STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) for (n = 0; n < 16; n++) "
@@ -112,6 +121,7 @@ SETUP: tuple[tuple[str, str], ...] = (
                                            "hypermon decode RUN --dictionary app.toml\n"),
     (r"docs/(check|compare)\.md", _NAMED + "cp -r demo/run RUN\n"),
     (r"docs/(recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
+    (r"docs/first-picture\.md", f"python {_PICOS} 60 > picos.csv\n"),
     (r"docs/exports\.md", _STEADY + "hypermon sim steady.csv -o RUN --window 1\n"),
     (r"docs/several-boards\.md", "".join(
         f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),

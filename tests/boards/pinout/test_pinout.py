@@ -116,11 +116,24 @@ def test_a_supply_that_destroys_the_fpga_is_crossed_out():
 
 
 def test_ground_is_said_for_every_connector():
-    said = {name: [text for fact, text in facts(BOARDS[name]) if fact == "Ground pins"] for name in BOARDS}
-    assert said["ulx3s-85f"] == ["J1 3, 4, 21, 22, 37, 38.", "J2 3, 4, 21, 22, 37, 38."]
-    assert said["orangecrab-25f"] == ["J2 4, 16."]
-    assert said["ice40-hx8k"] == ["for J2, J3, see the board's schematic."]
+    said = {name: dict(facts(BOARDS[name]))["Grounds"].partition(": ")[2] for name in BOARDS}
+    assert said["ulx3s-85f"] == "J1 3, 4, 21, 22, 37, 38; J2 3, 4, 21, 22, 37, 38."
+    assert said["orangecrab-25f"] == "J2 4, 16."
+    assert said["ice40-hx8k"] == "for J2, J3, see the board's schematic."
     assert all(said.values())
+
+
+def test_a_page_has_its_drawing_first_and_its_facts_in_a_table():
+    for name, board in BOARDS.items():
+        text = page(board)
+        drawn, wired, known = (text.index(begin) for begin in ("![Wiring]", "| node | strobe |", "## Facts"))
+        assert text.index(f"**{board.level}.**") < drawn < wired < known
+        table, _, remarks = text[known:].partition("\n\n")[2].partition("\n\n")
+        rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
+        below = ("Shared", "Note", "Limit", "Source of the pins")
+        assert rows == [fact for fact, _ in facts(board) if fact not in below]
+        assert len(rows) == 11, name
+        assert remarks.startswith("- ")
 
 
 def test_command(tmp_path):
@@ -133,7 +146,7 @@ def test_command(tmp_path):
     for wire in wires(BOARDS["ulx3s-12f"]):
         assert f"{wire.label} ({wire.ball})" in words
     assert "\nStandard: IO_TYPE=LVCMOS33 PULLMODE=DOWN.\n" in words
-    assert "\nGround pins: J2 3, 4, 21, 22, 37, 38.\n" in words
+    assert "; J2 3, 4, 21, 22, 37, 38.\n" in words
     assert CliRunner().invoke(cli, ["pinout", "ulx3s-12f", "--svg", str(tmp_path / "a.svg")]).exit_code == 0
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     listed = CliRunner().invoke(cli, ["pinout", "--json"]).stdout.splitlines()

@@ -6,11 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import GAP_GROUPS, LATENCY, Window
-from hypermon.host.blocks import compact, compact_c, compact_numpy
-from hypermon.host.blocks.compact import Fault, Span, encode, explain
+from hypermon.host.blocks import compact, compact_c, compact_plain
+from hypermon.host.blocks.compact import Fault, Span
 from hypermon.host.blocks.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.host.compact_write import encode, explain
 
 #: Where a number takes a group more.
 EDGES = [1, 7, 8, 63, 64, 511, 512, 4095, 4096, 32767, 32768, 2**18 - 1, 2**18, 2**21 - 1]
@@ -32,8 +34,8 @@ def by_reading(payloads, times, nodes):
     for k, (payload, time) in enumerate(zip(payloads, times, strict=True)):
         found = []
         try:
-            found = [(item.window, item.node, item.nibbles[0]) for item in compact.read(payload, time, nodes)]
-        except compact._IllegalError as fault:
+            found = [(item.window, item.node, item.nibbles[0]) for item in compact_plain.read(payload, time, nodes)]
+        except compact_plain.IllegalError as fault:
             faults.append(Fault(k, *fault.args))
         items += found
         spans.append(Span(found[0][:2], found[-1][:2]) if found else None)
@@ -206,7 +208,6 @@ def test_full_windows(nodes):
 @pytest.mark.parametrize("chunk", [512, 8192])
 def test_payloads_that_are_taken_in_pieces(monkeypatch, chunk, full):
     """Long payloads and short ones, those of 64 KiB too, wherever a piece ends."""
-    monkeypatch.setattr(compact_numpy, "_CHUNK", chunk)
     monkeypatch.setattr(compact_c, "_CHUNK", chunk // 2)
     rng = random.Random(chunk)
     made = [made_up(rng, rng.choice([1, 2, 50, 1500]), 16, full) for _ in range(20)]

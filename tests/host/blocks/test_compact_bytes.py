@@ -3,11 +3,13 @@
 import random
 
 import pytest
-from hypermon.host.blocks import compact
-from hypermon.host.blocks.compact import Fault, LongItem, Span, encode, encode_items, explain, read
+from hypermon.host.blocks import compact, compact_plain
+from hypermon.host.blocks.compact import Fault, LongItem, Span
+from hypermon.host.blocks.compact_plain import read
 from hypermon.host.blocks.item_modes import ItemModes
 
 from tests.host.blocks.test_compact import made_up, pack, unpack
+from tests.host.compact_write import encode, encode_items, explain
 from tests.host.items import as_rows, made_up_items, made_up_modes, of_rows
 
 #: Node 1 in word mode, node 2 in event mode, the others single bytes.
@@ -22,7 +24,7 @@ def decode(payloads, times, nodes, modes=None):
         found = []
         try:
             found = read(payload, time, nodes, modes is not None, 8)
-        except compact._IllegalError as fault:
+        except compact_plain.IllegalError as fault:
             faults.append(Fault(k, *fault.args))
         items += found
         regular = [item[:2] for item in found if not item.late]

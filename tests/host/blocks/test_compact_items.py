@@ -5,13 +5,15 @@ from itertools import pairwise
 
 import pytest
 from hypermon.hdl.layout import COMPACT_HEAD
-from hypermon.host.blocks import compact
-from hypermon.host.blocks.compact import Fault, LongItem, Span, encode, encode_items, head_modes, read
+from hypermon.host.blocks import compact, compact_plain
+from hypermon.host.blocks.compact import Fault, LongItem, Span
+from hypermon.host.blocks.compact_plain import read
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.host.blocks.test_compact import pack, unpack
+from tests.host.compact_write import encode, encode_items, head_modes
 from tests.host.items import as_rows, made_up_items, made_up_modes, of_rows
 
 #: Node 1 in word mode, node 2 in event mode, the others in nibble mode.
@@ -28,7 +30,7 @@ def by_reading(payloads, times, nodes, modes):
         else:
             try:
                 found = read(payload, time, nodes, True)
-            except compact._IllegalError as fault:
+            except compact_plain.IllegalError as fault:
                 faults.append(Fault(k, *fault.args))
         items += found
         regular = [item[:2] for item in found if not item.late]

@@ -4,9 +4,9 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypermon.host.blocks.compact import encode, encode_items
 
 from tests.host.compact_encode import compact_payload, items_payload
+from tests.host.compact_write import encode, encode_items
 from tests.host.items import made_up_items, made_up_modes
 
 

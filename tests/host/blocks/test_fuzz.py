@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import BlockType
-from hypermon.host.blocks.compact import encode, encode_items
 from hypermon.host.blocks.item_modes import ItemModes
 
+from tests.host.compact_write import encode, encode_items
 from tests.host.fake_board import block, frame
 from tests.host.items import made_up_items, made_up_modes
 

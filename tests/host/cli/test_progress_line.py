@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypermon.host.export.formats import folder, sink, written
+from hypermon.host.export.sinks import folder, sink, written
 
 from tests.patience import patience
 

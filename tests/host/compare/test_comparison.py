@@ -76,3 +76,10 @@ def test_nothing_lost_is_no_test() -> None:
     none = {LOST: Ratio(np.zeros(100), np.ones(100))}
     [figure] = compare_measures(none, none)
     assert (figure.verdict, figure.p) == ("same", None)
+
+
+def test_the_same_runs_have_the_same_result() -> None:
+    """What is drawn at random is drawn alike each time."""
+    rng = np.random.default_rng(3)
+    first, second = measures(rng), measures(rng)
+    assert compare_measures(first, second) == compare_measures(first, second)

@@ -8,7 +8,7 @@ import shutil
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from hypermon.hdl.layout import BlockType, Sink, Window
+from hypermon.hdl.layout import BlockType, CensusFlag, Sink, Window
 from hypermon.host import open_run
 from hypermon.host.analysis.stats import stats
 from hypermon.host.blocks.blocks import BlockScanner
@@ -91,6 +91,18 @@ def test_decoding_again_changes_nothing(make_run):
     assert tree(run.path) == before
 
 
+def test_a_board_with_regeneration_boards_is_decoded_once(make_run):
+    board = FakeBoard(3)
+    board.always = CensusFlag.LINKS
+    run = make_run(random_run(board, random.Random(1), 5))
+    first = decode_run(run)
+    assert (first["links_unsure"], first["links_absent"], first["links_restarted"]) == ([], [], [])
+    before = tree(run.path)
+    said = []
+    assert decode_run(open_run(run.path), tell=said.append) == first
+    assert (said, tree(run.path)) == ([], before)
+
+
 def test_what_was_recorded_since_is_decoded_too(make_run):
     board = random_run(FakeBoard(3), random.Random(1), 5)
     half = len(board.data) // 2
@@ -101,7 +113,7 @@ def test_what_was_recorded_since_is_decoded_too(make_run):
     assert few < run.events().num_rows == len(board.events())
 
 
-@pytest.mark.parametrize("where", ["_put_in_place", "write_json"])
+@pytest.mark.parametrize("where", ["decode._put_in_place", "account.write_json"])
 def test_a_decode_that_is_killed_has_not_happened(make_run, monkeypatch, where):
     board = random_run(FakeBoard(3), random.Random(1), 5, losses=1)
     run = make_run(board)
@@ -110,7 +122,7 @@ def test_a_decode_that_is_killed_has_not_happened(make_run, monkeypatch, where):
     with open(run.stream_path, "ab") as file:
         file.write(b"more")
     with monkeypatch.context() as patch:
-        patch.setattr(f"hypermon.host.decode.decode.{where}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(f"hypermon.host.decode.{where}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             decode_run(run)
     os.truncate(run.stream_path, len(board.data))

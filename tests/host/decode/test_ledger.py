@@ -6,13 +6,13 @@ from collections import Counter as Tally
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host.blocks.blocks import BlockScanner
-from hypermon.host.blocks.compact import encode
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.host.bookkeeping import account, of
+from tests.host.compact_write import encode
 from tests.host.fake_board import FakeBoard, block, random_run
 
 

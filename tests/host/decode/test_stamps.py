@@ -3,11 +3,12 @@
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
 from hypermon.host.blocks.blocks import Block, BlockScanner
-from hypermon.host.blocks.compact import LongItem, encode, encode_items
+from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemModes
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 
+from tests.host.compact_write import encode, encode_items
 from tests.host.fake_board import FakeBoard, block
 
 SCALE = TimeScale(100_000_000, Window.CLOCK, LATENCY, phases=2)

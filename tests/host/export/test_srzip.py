@@ -12,7 +12,8 @@ from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.blocks.blocks import BlockScanner
-from hypermon.host.blocks.compact import LongItem, read
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.compact_plain import read
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.export import srzip
 from hypermon.host.run import Run

@@ -195,7 +195,7 @@ def test_killed_between_a_table_and_its_accounts(tmp_path, monkeypatch):
             raise Killed
         write_json(path, values)
 
-    monkeypatch.setattr("hypermon.host.decode.decode.write_json", kill)
+    monkeypatch.setattr("hypermon.host.decode.account.write_json", kill)
     with pytest.raises(Killed):
         record(Device(FakeLink(made, piece=200)), tmp_path / "run", Settings(), keep="events")
     run = open_run(tmp_path / "killed")

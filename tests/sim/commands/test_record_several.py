@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from hypermon.hdl.layout import Extra
 from hypermon.host import cli
+from hypermon.host.decode import drift
 from hypermon.host.run import open_run
 from hypermon.sim.virtual.build import library
 
@@ -82,7 +83,9 @@ def test_a_virtual_board_keeps_its_own_clock(stored, tmp_path, capsys):
     assert cli._run(["decode", str(run)]) == 0, capsys.readouterr().err
     capsys.readouterr()
     assert cli._run(["stats", str(run), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["boards"]
+    figures = json.loads(capsys.readouterr().out)
+    said = figures["boards"]
+    assert figures["thresholds"].items() >= drift.THRESHOLDS.items()
     assert [own["how"] for own in said] == ["first", "wire", "wire"]
     assert [len(own["bends"]) > 1 for own in said] == [False, True, False]
     assert [bool(json.loads((run / f"board-{k}" / "recording.json").read_text())["configuration"].get("own_clock"))

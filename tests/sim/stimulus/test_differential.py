@@ -1,6 +1,7 @@
 """The readers of dumps and of CSV files against others: pyvcd, and readers as plain as possible."""
 
 import io
+import os
 import random
 import re
 from decimal import ROUND_CEILING, Decimal
@@ -15,6 +16,9 @@ from hypermon.sim.stimulus.rows import joined
 from hypermon.sim.stimulus.vcd_file import read_vcd
 
 reader = pytest.importorskip("vcd.reader", reason="pyvcd comes with hypermon[sim]")
+
+#: Inputs of each kind in the slow tests: ``HYPERMON_INPUTS=340000`` for more.
+INPUTS = int(os.environ.get("HYPERMON_INPUTS", "20000"))
 
 Changes = tuple[int, list[tuple[int, int]]]
 CHANNELS = ("v[0]", "v[1]", "w", "v[3]", "s")
@@ -121,7 +125,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
     return head + data
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 1500), pytest.param(1500, 20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "count"), [(0, 1500), pytest.param(1500, INPUTS, marks=pytest.mark.slow)])
 def test_dumps(tmp_path: Path, first: int, count: int) -> None:
     path = tmp_path / "x.vcd"
     for seed in range(first, first + count):
@@ -130,7 +134,7 @@ def test_dumps(tmp_path: Path, first: int, count: int) -> None:
         assert by_hypermon(path) == by_pyvcd(data), (seed, data)
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 1500), pytest.param(1500, 20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "count"), [(0, 1500), pytest.param(1500, INPUTS, marks=pytest.mark.slow)])
 def test_damaged_dumps(tmp_path: Path, first: int, count: int) -> None:
     """Both read the same, or one of them rejects it."""
     path, both = tmp_path / "x.vcd", 0
@@ -178,7 +182,7 @@ def plainly(text: str) -> list[tuple[int, int, int]] | None:
     return rows
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 3000), pytest.param(3000, 20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "count"), [(0, 3000), pytest.param(3000, INPUTS, marks=pytest.mark.slow)])
 def test_csv(tmp_path: Path, first: int, count: int) -> None:
     """Rows, and damaged ones: the same rows, or both reject them."""
     path = tmp_path / "x.csv"

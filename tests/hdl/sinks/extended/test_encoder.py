@@ -8,8 +8,10 @@ import pytest
 from hypermon.hdl.layout import COMPACT_BEATS, COMPACT_HEAD, GAP_GROUPS, Code, Geometry, Sink
 from hypermon.hdl.sinks.extended.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
 from hypermon.hdl.sinks.extended.expander import MANY
-from hypermon.host.blocks.compact import LongItem, encode, encode_items
+from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemModes
+
+from tests.host.compact_write import encode, encode_items
 
 from ...harness.stage import run
 

@@ -1,0 +1,93 @@
+"""Files and directories that appear when they are whole."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from hypermon.host.errors import HypermonError, naming, system_reason
+from hypermon.host.recording.writer import refuse_existing
+
+__all__ = ["folder", "sink", "written"]
+
+
+def _aside(path: Path) -> Path:
+    """What a file or directory is called until it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}.new")
+
+
+def written(out: str) -> int:
+    """Bytes that an export of this process to ``out`` has written so far; 0 for one that needs no other name."""
+    aside = _aside(Path(out).resolve())
+    files = aside.rglob("*") if aside.is_dir() else [aside] if aside.exists() else []
+    return sum(file.stat().st_size for file in files)
+
+
+@contextmanager
+def sink(out: str) -> Iterator[BinaryIO]:
+    """The file ``out``, which appears when it is whole; ``-`` is standard output.
+
+    A symbolic link is kept, and its target is written. If the path is not a regular file, such as a pipe or a device,
+    it is written directly.
+
+    Raises
+    ------
+    HypermonError
+        if it is a directory, is not in an existing directory, or standard output is closed.
+    """
+    if out == "-":
+        if sys.stdout is None:
+            raise HypermonError("-: standard output is closed")
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(out)
+    if path.is_dir() or not path.parent.is_dir():
+        raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
+    if path.exists() and not path.is_file():
+        with naming(out), open(path, "wb") as file:
+            yield file
+        return
+    path = path.resolve()
+    aside = _aside(path)
+    try:
+        with _named(out):
+            aside.unlink(missing_ok=True)       # of an earlier process with the same number
+            with open(aside, "xb") as file:
+                yield file
+            os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(out: str) -> Iterator[None]:
+    """For an error of the system that names no file, states which file could not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
+            raise
+        raise HypermonError(f"{out}: {system_reason(error)}; nothing is left of it") from None
+
+
+@contextmanager
+def folder(out: str) -> Iterator[Path]:
+    """The directory ``out``, which appears when it is whole."""
+    path = Path(out)
+    if out == "-":
+        raise HypermonError("-: this format is a directory; give its name")
+    if os.path.lexists(path):
+        raise HypermonError(f"{out}: it exists already; name a new directory")
+    refuse_existing(path)
+    aside = _aside(path)
+    aside.mkdir()
+    try:
+        with _named(out):
+            yield aside
+            os.rename(aside, path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
