@@ -1,6 +1,5 @@
 """Figures of a run."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hypermon.host.analysis.named_events import events_per_name
@@ -48,7 +47,6 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
     counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if
     that was not recorded. ``proper``: it ended as requested.
-    ``clock``: UTC of time 0 and its uncertainty; see :class:`.clock.WallClock`.
     ``thresholds``: the limits that figures of this run depend on, by name; docs/thresholds.md describes them.
     """
     done = done or run.decode()
@@ -88,7 +86,6 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
                                          "surplus")},
         "events_per_name": names,
         "boards": done.get("boards", []),
-        "clock": asdict(run.clock),
         "thresholds": _thresholds(run, accounted, framed=bool(names) and not run.info.item_modes.events,
                                   boards=done.get("boards", [])),
     }

@@ -16,6 +16,7 @@ from hypermon.host.analysis.stats import headline, quantity
 from hypermon.host.decode.account import summary
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
+from hypermon.host.recording.clock import CLOCK
 from hypermon.host.run import Run
 from hypermon.host.text.output import plain
 from hypermon.host.text.printable import printable, visible
@@ -145,6 +146,6 @@ def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> t
 
         done = decode(run, decoding, _tell)
     complain(run, done)
-    for gone in run.clocks_gone:
-        _tell(f"{gone}: it was recorded, and is gone; UTC is taken from the computer's clock at the start")
+    if run.clock_gone:
+        _tell(f"{path / CLOCK}: it was recorded, and is gone; UTC is taken from the computer's clock at the start")
     return run, done

@@ -146,12 +146,9 @@ class RunDirectory:
         return clock or WallClock(round(began.timestamp() * 1e9))
 
     @property
-    def clocks_gone(self) -> list[Path]:
-        """Files of clocks that were recorded, and are no longer there; UTC is then that of the start."""
-        if self.info.boards:
-            return [path for part in self.parts() for path in part.clocks_gone]
-        path = self.path / CLOCK
-        return [path] if (self.info.end or {}).get("clock") is not None and not os.path.lexists(path) else []
+    def clock_gone(self) -> bool:
+        """``clock.json`` was recorded, and is no longer there; UTC is then that of the start."""
+        return (self.info.end or {}).get("clock") is not None and not os.path.lexists(self.path / CLOCK)
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
         """UTC of times of the board. ``clock`` states the uncertainty."""

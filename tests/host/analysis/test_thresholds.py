@@ -4,7 +4,7 @@ the ones that it uses.
 
 import random
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -56,12 +56,10 @@ def test_no_module_is_forgotten():
 
 def test_a_run_names_the_limits_that_it_uses(make_run):
     run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
-    figures = run.stats()
-    assert (figures["thresholds"], figures["clock"]["uncertainty_ns"]) == ({}, None)
+    assert run.stats()["thresholds"] == {}
     host = WallClock(10**18, 1.5, 400, 9)
     save_clock(run.path, host)
-    figures = Run(run.path).stats()
-    assert (figures["thresholds"], figures["clock"]) == (clock.THRESHOLDS, asdict(host))
+    assert Run(run.path).stats()["thresholds"] == clock.THRESHOLDS
     save_clock(run.path, replace(host, how="pps", pulses={"used": 9, "missing": 0, "doubled": 0, "strayed": 0,
                                                             "holdover_s": 1.0}))
     assert Run(run.path).stats()["thresholds"] == pulses.THRESHOLDS

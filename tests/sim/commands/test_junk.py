@@ -5,7 +5,7 @@ import random
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.analysis.junk import Junk, find_junk
+from hypermon.host.analysis.junk import THRESHOLDS, Junk, find_junk
 from hypermon.host.run import Run
 
 from tests.host.fake_board import FakeBoard
@@ -130,7 +130,7 @@ def test_record_says_it_too(tools, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "make no sense" not in err
     assert json.loads(out.splitlines()[-1])["junk"] == {"items": 40, "unknown": 0, "lengths": 0, "aborted": 0,
-                                                        "high": False}
+                                                        "high": False, "thresholds": THRESHOLDS}
 
 
 @pytest.mark.parametrize(("junk", "high"), [
