@@ -24,6 +24,7 @@ takes less on average, block headers included.
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -310,7 +311,7 @@ def events(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
 
 
 def against_encoder(count: int, rng: np.random.Generator) -> str:
-    """Compares computed sizes with the bytes of :func:`hypermon.host.blocks.compact.encode`.
+    """Compares computed sizes with the bytes of ``encode`` in tests/host/compact_write.py.
 
     Raises
     ------
@@ -319,6 +320,8 @@ def against_encoder(count: int, rng: np.random.Generator) -> str:
     """
     from hypermon.host.blocks.compact import LongItem
     from hypermon.host.blocks.item_modes import ItemModes
+
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
     from tests.host.compact_write import encode, encode_items
 

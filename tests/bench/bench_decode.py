@@ -16,6 +16,7 @@ of processor time; on more (--cores), where nothing else may run, of elapsed tim
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,6 +34,8 @@ from hypermon.host.decode.ledger import Ledger
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.host.compact_write import encode, encode_items
 

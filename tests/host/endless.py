@@ -18,10 +18,9 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.recorder import Interrupt, record
 
-from tests.host.compact_write import encode
-
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.host.compact_write import encode
 from tests.host.fake_board import FakeBoard, FakeLink
 
 NODES = 16
