@@ -80,7 +80,6 @@ CTRL_C: tuple[tuple[str, str], ...] = (
     ("", r"(\S*/)?hypermon tail usb:"),
     ("docs/dev-board.md", r"hypermon record -b uart:"),
     ("docs/links.md", r"\S*hypermon record -b uart:/dev/ttyUSB1"),
-    ("docs/live.md", r"hypermon record -b usb:"),
 )
 
 #: Statements that draw on a terminal, and get Ctrl-C from it.
