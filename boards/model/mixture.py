@@ -29,11 +29,6 @@ class Mixture:
     own: dict[int, Front]
     rest: Front | None
 
-    @property
-    def first_unnamed(self) -> int:
-        """The first node that it does not name."""
-        return next(node for node in range(NODES_MAX + 1) if node not in self.own)
-
 
 def kind(front: Front) -> str:
     """The name of a kind of nodes."""

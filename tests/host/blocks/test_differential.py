@@ -1,4 +1,4 @@
-"""What C makes of a stream, and what Python and NumPy make of it: the same, whatever is in the blocks.
+"""What C makes of a stream, and what plain Python makes of it: the same, whatever is in the blocks.
 
 Blocks are spoilt and then sealed again, so that their checksums are right and the decoders see them.
 """
@@ -73,7 +73,7 @@ def trial(monkeypatch, name, seeds):
 
 @needs_c
 @pytest.mark.parametrize("name", RUNS)
-def test_c_and_numpy_give_the_same(monkeypatch, name):
+def test_c_and_python_give_the_same(monkeypatch, name):
     assert trial(monkeypatch, name, range(40)) > 2
 
 
@@ -81,7 +81,7 @@ def test_c_and_numpy_give_the_same(monkeypatch, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("part", range(3))
-def test_c_and_numpy_give_the_same_of_many(monkeypatch, name, part):
+def test_c_and_python_give_the_same_of_many(monkeypatch, name, part):
     """4,000 each: 108,000 streams."""
     first = 1000 + 4000 * part
     print(f"{name}: seeds {first} to {first + 3999}")
