@@ -90,12 +90,12 @@ def _fetched(module: str, call: str) -> Callable[[], str]:
 STEPS = (
     Step("set-up", "make setup", 75, quick=True),
     Step("lint", "make lint", 30, quick=True),
+    Step("documentation site", "make site", 25, quick=True),
+    Step("plain install", "tests/plain_install.sh", 30, quick=True),
     Step("tests", f'make test ARGS="{_TESTS} --durations=15"', 480, quick=True),
     # From nothing, because the demo must do with what it installs itself; then once more, built.
     Step("demo", "rm -rf .build/ci/demo && git clone --quiet . .build/ci/demo && make -C .build/ci/demo demo && "
          "make -C .build/ci/demo demo && rm -rf .build/ci/demo", 60),
-    Step("plain install", "tests/plain_install.sh", 15),
-    Step("documentation site", "make site", 25),
     Step("Linux at the USB port", 'make guest ARGS="--nodes 4 --events 300"', 60, optional=True,
          ready=_fetched("linux_guest", "unpack")),
     Step("Linux with the board in a slot", 'make guest OF=pcie ARGS="--nodes 4 --events 2000"', 60, optional=True,

@@ -13,5 +13,6 @@ blocks and buffers them until the link is free. ``transport`` carries them. ``ac
 ``control`` is the host's access. ``lib`` contains general-purpose cells.
 
 Flow: layout, input, gate, time, merge, regeneration, sinks, stream, transport, accounts, control, lib, capture, top,
-    uart_top, usb_top, bus_top, axi_stream, wishbone, onchip_port, store_port, pcie_top, verilog, release
+    uart_top, usb_top, bus_top, axi_stream, wishbone, onchip_port, store_port, pcie_top, verilog_header, verilog,
+    release
 """

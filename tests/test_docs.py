@@ -11,6 +11,7 @@ from tests.patience import patience
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))])
+SITE = runpy.run_path(str(ROOT / "docs" / "tools" / "site.py"))
 GENERATE = runpy.run_path(str(ROOT / "docs" / "tools" / "generate.py"))
 
 
@@ -60,6 +61,16 @@ def test_an_open_mark_is_refused():
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_ids)
+def test_links_lead_to_what_the_site_has(page):
+    """The site has the pages; a file beside them is named, not linked."""
+    beside = {*SITE["_BESIDE"], "LICENSE"}
+    targets = [(page.parent / name).resolve().relative_to(ROOT)
+               for name in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())]
+    assert [str(target) for target in targets
+            if str(target) not in beside and (target.parts[0] != "docs" or target.parts[1] == "tools")] == []
 
 
 def anchors(page: Path) -> set[str]:
