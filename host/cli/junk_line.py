@@ -1,9 +1,12 @@
-"""The line about items that make no sense, and their likely cause; at the end of ``sim``, ``record`` and ``decode``."""
+"""Lines about items that make no sense or were rejected, and the likely cause; at the end of ``sim``, ``record`` and
+``decode``."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.analysis.junk import find_junk, lengths_of
+from hypermon.host.analysis.rejects import THRESHOLDS, Rejecting, rejecting
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
@@ -12,7 +15,13 @@ from hypermon.host.text.printable import printable
 if TYPE_CHECKING:
     from hypermon.host.device.device import Device, Settings
 
-__all__ = ["complain_of_junk"]
+__all__ = ["complain_of_junk", "complain_of_rejects"]
+
+_SERIAL = "likely a wrong active edge (--edge), a wrong rate (--front-rate spi=HZ), or another device's clock"
+_UART = "likely a wrong rate (--front-rate), or a line that is inverted or not connected"
+#: Likely causes, by how a node is wired.
+_REJECTED = {"two_wire": _SERIAL, "selected": _SERIAL, "uart": _UART,
+             "swo": f"{_UART}, or a trace port whose formatter is on (FFCR, 0xe0040304, must be 0x100)"}
 
 
 def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None) -> dict[str, Any] | None:
@@ -42,7 +51,9 @@ def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None
 
 
 def _causes(run: Run) -> str:
-    causes = "likely a wrong --edge, --sample or --mode, or data wires in another order"
+    fronts = run.info.identity.get("fronts") or ("port",)
+    causes = ("likely a wrong rate (--front-rate) or --mode" if {*fronts} <= {"uart", "swo"} else
+              "likely a wrong --edge, --sample or --mode, or data wires in another order")
     return causes + (", or the dictionary of another program" if kept_dictionary(run) is not None else "")
 
 
@@ -54,3 +65,28 @@ def _hint(run: Run, device: "Device", settings: "Settings") -> str | None:
         run.info.item_modes, clock_hz=run.info.clock_hz, port_bits=run.info.port_bits,
         timeout_ps=run.info.item_timeout_clocks * 10**12 // run.info.clock_hz, rising=settings.rising,
         falling=settings.falling, after=settings.after, lengths=None if dictionary is None else lengths_of(dictionary))
+
+
+def complain_of_rejects(run: Run, items: Sequence[int], rejected: Sequence[int],
+                        device: "Device | None" = None) -> dict[str, Any]:
+    """Prints a line on stderr for each node without a port of whose bytes a large share was rejected.
+
+    Parameters
+    ----------
+    items, rejected : of each node, as :func:`.rejects.rejecting` takes them.
+    device : the board that has just recorded the RUN. If it has played a stimulus, the line says what is wrong with it.
+
+    Returns
+    -------
+    the ``nodes``, and the ``thresholds``.
+    """
+    found = rejecting(run.info, items, rejected)
+    for one in found:
+        click.echo(printable(f"{run.path}: {one.as_text()}: {_reason(one, device)}"), err=True)
+    return {"nodes": [one.node for one in found], "thresholds": THRESHOLDS}
+
+
+def _reason(one: Rejecting, device: "Device | None") -> str:
+    played = None if device is None else device.link.played
+    said = None if played is None or one.bit_ps is None else played.other_wire(one.node, one.front, one.bit_ps)
+    return said or _REJECTED[one.front]

@@ -59,10 +59,10 @@ class ProgressJson:
             os.set_blocking(self._descriptor, blocking)
 
     def end(self, ledger: Ledger, how: str, proper: bool = True,
-            junk: dict[str, Any] | None = None) -> None:
-        """The last line: the accounts, ``how`` it ended, whether that was as it was asked to, and how
-        many items make no sense."""
-        last = _figures(ledger) | self._place | {"how": how, "proper": proper, "junk": junk}
+            junk: dict[str, Any] | None = None, rejecting: dict[str, Any] | None = None) -> None:
+        """The last line: the accounts, ``how`` it ended, whether that was as it was asked to, how
+        many items make no sense, and nodes of which many were rejected."""
+        last = _figures(ledger) | self._place | {"how": how, "proper": proper, "junk": junk, "rejecting": rejecting}
         with contextlib.suppress(BrokenPipeError):
             os.write(self._descriptor, f"{json.dumps(last)}\n".encode())
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import Sink
+from hypermon.hdl.layout import Counter, Sink
 from hypermon.host.analysis.stats import lost_text
 from hypermon.host.cli.complete import boards_like
 from hypermon.host.cli.contract import Contract
-from hypermon.host.cli.junk_line import complain_of_junk
+from hypermon.host.cli.junk_line import complain_of_junk, complain_of_rejects
 from hypermon.host.cli.options import (
     BOARD,
     EDGES,
@@ -225,9 +225,11 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
     if dictionary is not None and run.is_dir():
         keep_dictionary(Run(run), dictionary)
     junk = complain_of_junk(Run(run), (device, settings)) if run.is_dir() else None
+    rejects = complain_of_rejects(Run(run), ledger.per_node.tolist(), ledger.counted(Counter.REJECTED),
+                                  device) if run.is_dir() else None
     if feed is not None:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
-        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None, junk)
+        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None, junk, rejects)
     try:
         if feed is None and (cut is None or run.is_dir()):
             click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
-from hypermon.host.cli.junk_line import complain_of_junk
+from hypermon.host.cli.junk_line import complain_of_junk, complain_of_rejects
 from hypermon.host.cli.options import nodes_of
 from hypermon.host.cli.progress_line import busy_line, decoded
 from hypermon.host.decode.decode import count_run
@@ -93,6 +93,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     elif dictionary is not None:
         click.echo(f"{run}: the dictionary is kept; it needs events: --framing event finds them in nibbles")
     complain_of_junk(opened)
+    complain_of_rejects(opened, done["events_per_node"], done["rejected_per_node"])
 
 
 @click.command()

@@ -80,6 +80,15 @@ class Played(Protocol):
             :meth:`complaints`.
         """
 
+    def other_wire(self, node: int, front: str, bit_ps: float) -> str | None:
+        """Why the bytes of a UART or SWO do not arrive, as a clause; None if nothing is found.
+
+        Parameters
+        ----------
+        front : ``uart`` or ``swo``.
+        bit_ps : length of a bit, as the rate was set.
+        """
+
 
 class Link(Protocol):
     """A board, as the host sees it.

@@ -19,6 +19,7 @@ from hypermon.hdl.layout import (
     LINK_REPLAY_CLOCKS,
     REGISTERS,
     Control,
+    Front,
     Geometry,
     Window,
 )
@@ -26,6 +27,7 @@ from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
 from hypermon.sim.stimulus.other_reading import Reading, other_reading
+from hypermon.sim.stimulus.other_wire import other_wire
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.port_rule import complaints
 from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
@@ -144,6 +146,9 @@ class PlayedStimulus:
                                ItemMode.NIBBLE if self._fronted >> node & 1 else modes[node]))
         return other_reading(self.stimulus, now, clock_hz=clock_hz, port_bits=port_bits, timeout_ps=timeout_ps,
                              lengths=lengths)
+
+    def other_wire(self, node: int, front: str, bit_ps: float) -> str | None:
+        return other_wire(self.stimulus, node, Front[front.upper()], bit_ps)
 
 
 class VirtualLink(VerilatedBoard):

@@ -2,13 +2,13 @@
 
 Levels are changes (time, wire, level), in any unit of time. SPI: the four modes as in Motorola's SPI Block Guide,
 highest bit first. UART: a start bit, eight bits, the lowest first, one stop bit. ITM: packets as in the ARMv7-M
-Architecture Reference Manual, appendix D4.
+Architecture Reference Manual, appendix D4. A formatter's frames: CoreSight Architecture, ARM IHI 0029, D4.
 """
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-__all__ = ["CLOCK", "DATA", "SELECT", "Wires", "event_bytes", "itm_bytes", "spi", "uart"]
+__all__ = ["CLOCK", "DATA", "SELECT", "Wires", "event_bytes", "framed", "itm_bytes", "spi", "uart"]
 
 #: Wires, as a node's port has them: a UART has the first.
 CLOCK, DATA, SELECT = range(3)
@@ -104,3 +104,46 @@ def event_bytes(payload: bytes) -> bytes:
 def itm_bytes(port: int, value: bytes, hardware: bool = False) -> bytes:
     """A source packet: one to a stimulus port, or from the DWT."""
     return bytes([port << 3 | hardware << 2 | {1: 1, 2: 2, 4: 3}[len(value)]]) + value
+
+
+def framed(sources, rng, sync=0) -> bytes:
+    """Bytes of several sources (stream, bytes) as the formatter of a trace port sends them, at random up to 23 of one
+    source at a time: frames of 16 bytes, in which bytes 0, 2, ... 14 choose a stream, if bit 0 is set, or are data
+    whose bit 0 is in byte 15. Of a choice that bit says whether the next byte still is of the stream before.
+    ``sync``: a synchronization packet after so many frames."""
+    left, flow, last = [(stream, list(data)) for stream, data in sources], [], None
+    while left:
+        at = rng.randrange(len(left))
+        stream, data = left[at]
+        if stream != last:
+            flow.append((True, stream))
+        count = rng.randrange(1, 24)
+        flow += [(False, byte) for byte in data[:count]]
+        last, left[at] = stream, (stream, data[count:])
+        left = [source for source in left if source[1]]
+    out = bytearray()
+    while flow:
+        out += _frame(flow)
+        if sync and len(out) // 16 % sync == 0:
+            out += b"\xff\xff\xff\x7f"
+    return bytes(out)
+
+
+def _frame(flow: list[tuple[bool, int]]) -> bytes:
+    """Takes a frame's worth from the front of ``flow``: whether it is a choice, and its value. Filler is stream 0."""
+    frame, flags = bytearray(16), 0
+    for place in range(0, 16, 2):
+        if not flow:
+            flow += [(True, 0), *[(False, 0)] * (14 - place)]
+        chooses, value = flow.pop(0)
+        if not chooses and place < 14 and flow and flow[0][0]:
+            # The choice stands before the byte that it comes after.
+            frame[place:place + 2] = flow.pop(0)[1] << 1 | 1, value
+            flags |= 1 << place // 2
+            continue
+        frame[place] = value << 1 | 1 if chooses else value & 0xfe
+        flags |= (not chooses and value & 1) << place // 2
+        if place < 14:
+            frame[place + 1] = flow.pop(0)[1] if flow else 0
+    frame[15] = flags
+    return bytes(frame)

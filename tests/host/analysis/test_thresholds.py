@@ -21,7 +21,8 @@ from tests.host.fake_board import FakeBoard, FakeLink, random_run
 ROOT = Path(__file__).resolve().parents[3]
 #: The modules of the host with limits, by the commands that print them.
 MODULES = {"stats": ("recording.clock", "recording.pulses", "decode.drift", "decode.event_framing"),
-           "compare": ("compare.comparison",), "record": ("analysis.junk",), "wirecheck": ("diagnose.wirecheck",)}
+           "compare": ("compare.comparison",), "record": ("analysis.junk", "analysis.rejects"),
+           "wirecheck": ("diagnose.wirecheck",)}
 #: Modules whose limits are in those of another one.
 WITHIN = {"compare.estimates", "compare.measures"}
 

@@ -129,8 +129,10 @@ def test_record_says_it_too(tools, tmp_path, capfd):
     assert cli._run([*words, "-o", str(tmp_path / "right"), "--edge", "both"]) == 0
     out, err = capfd.readouterr()
     assert "make no sense" not in err
-    assert json.loads(out.splitlines()[-1])["junk"] == {"items": 40, "unknown": 0, "lengths": 0, "aborted": 0,
-                                                        "high": False, "thresholds": THRESHOLDS}
+    last = json.loads(out.splitlines()[-1])
+    assert last["rejecting"]["nodes"] == []
+    assert last["junk"] == {"items": 40, "unknown": 0, "lengths": 0, "aborted": 0, "high": False,
+                            "thresholds": THRESHOLDS}
 
 
 @pytest.mark.parametrize(("junk", "high"), [

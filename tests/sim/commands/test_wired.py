@@ -9,7 +9,7 @@ import pytest
 from hypermon.host.cli import _run
 from hypermon.host.run import Run
 
-from tests.hdl.harness.senders import Wires, itm_bytes, spi, uart
+from tests.hdl.harness.senders import Wires, framed, itm_bytes, spi, uart
 from tests.sim.dump import dump
 
 CLOCK_PS = 10_000
@@ -180,3 +180,26 @@ def test_what_no_board_receives(tools, tmp_path, capsys, more, reason):
     assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(tmp_path / "run"), *BOARD, *more]) == 2
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("form", "rate", "reason"), [
+    (None, "115200", "bits are 0.0576 times as long as the rate says, about 2000000 baud"),
+    (1, "2000000", "the trace port's formatter seems to be on"),
+])
+def test_much_that_is_rejected_is_said_with_its_cause(tools, tmp_path, capsys, form, rate, reason):
+    """By the command that plays the stimulus; of the run alone only what is likely. A node whose bytes come says
+    nothing."""
+    rng = random.Random(13)
+    packets = b"".join(itm_bytes(rng.randrange(32), rng.randbytes(2)) for _ in range(300))
+    nodes, run = Nodes(13), tmp_path / "run"
+    uart(nodes.wires[1], nodes.at[1], SWO_BIT, packets if form is None else framed([(form, packets)], rng))
+    for node in (0, 2, 3) * 10:
+        nodes.send(node)
+    ports = [option.replace("swo,2000000", f"swo,{rate}") for option in BOARD]
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(run), *ports]) == 0
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "bytes rejected" in line]
+    assert f"{run}: node 1 (swo): " in line
+    assert reason in line
+    assert _run(["decode", str(run)]) == 0
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "bytes rejected" in line]
+    assert "likely a wrong rate (--front-rate)" in line
