@@ -19,8 +19,8 @@ class TwoWire(wiring.Component):
     that follow each other directly, eight periods of T clocks each, ``span`` must therefore be at least 7 T + 2 and at
     most 15 T - 1, with T varied by the node's jitter and by one clock of sampling.
 
-    Each level of the clock must last one board clock + aperture. Data must be stable from the edge until one board
-    clock + aperture + skew after it.
+    Each level of the clock must last one board clock + aperture. Data must be stable from one aperture + skew before
+    the edge until one board clock + aperture + skew after it.
 
     Parameters
     ----------

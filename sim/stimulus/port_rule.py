@@ -4,18 +4,23 @@ The rule is the synchronizer's (:class:`~hypermon.hdl.input.strobe_synchronizer.
 its ports once per clock, so each level of a strobe must last a clock, and the data must be stable while it is
 sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board. A level that
 begins and ends at one time, which only a file can contain, is the shortest of all.
+
+Nodes with fewer wires have a rule of their own: each level of a clock or of the one wire must last a clock, and the
+data must be stable while a clock edge is seen (:class:`~hypermon.hdl.input.two_wire.TwoWire`).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from hypermon.hdl.layout import Front
 from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.rows import Rows, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 
-__all__ = ["Broken", "broken", "complaints"]
+__all__ = ["Broken", "broken", "broken_fronts", "complaints"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +38,27 @@ class Broken:
     idle: int = field(default=0, compare=False)
 
 
-def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, **reading: Any) -> list[str]:
-    """Lines about what the board may miss, and about first edges that it cannot see; parameters of :func:`broken`."""
+def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, fronts: Sequence[Front] = (),
+               **reading: Any) -> list[str]:
+    """Lines about what the board may miss, and about first edges that it cannot see.
+
+    Parameters
+    ----------
+    fronts : how the nodes are wired; nodes after the last one listed have ports. The others are those of
+        :func:`broken`.
+    """
     aperture_ps = reading.get("aperture_ps", 0)
-    short, unsteady = broken(stimulus, clock_hz, kept=kept, **reading)
+    fronted = sum(1 << node for node, front in enumerate(fronts) if front is not Front.PORT)
+    all_kept = (1 << stimulus.nodes) - 1 if kept is None else kept
+    short, unsteady = broken(stimulus, clock_hz, kept=all_kept & ~fronted, **reading)
+    edges = {name: reading.get(name) for name in ("rising", "falling")}
+    brief, torn = broken_fronts(stimulus, clock_hz, fronts, aperture_ps=aperture_ps, kept=all_kept, **edges)
     lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
-    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}{_remedy(found)}" for found, what in (
-        (short, f"levels of strobes shorter than {lasts}"),
-        (unsteady, "strobes whose data change while they are read")) if found is not None]
+    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}{remedy(found)}" for found, what, remedy in (
+        (short, f"levels of strobes shorter than {lasts}", _remedy),
+        (unsteady, "strobes whose data change while they are read", _remedy),
+        (brief, f"levels of clocks and lines shorter than {lasts}", _remedy),
+        (torn, "clock edges whose data change while they are read", _clock_remedy)) if found is not None]
     lines = [f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}"] if parts else []
     unknown = [node for node in sorted(stimulus.unknown) if kept is None or kept >> node & 1]
     if unknown:
@@ -66,6 +84,10 @@ def _remedy(found: Broken) -> str:
     both = "; `--edge both` if each change of the strobe is a write" if 2 * found.idle >= found.at_once else ""
     return (f" ({found.at_once:,} with the strobe: `--sample after` reads the new data; `hypermon sim --delay data,NS` "
             f"or `strobe,NS` lets one of them change NS nanoseconds later{both})")
+
+
+def _clock_remedy(found: Broken) -> str:
+    return " (`hypermon sim --delay strobe,NS` lets the clock change NS nanoseconds later, `data,NS` the data)"
 
 
 def _need(clock_hz: int, aperture_ps: int) -> int:
@@ -94,24 +116,13 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     need = _need(clock_hz, aperture_ps)
     rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
                               (("rising", rising), ("falling", falling), ("after", after)))
-    rows = merged([stimulus.replaced, Rows(stimulus.time_ps, stimulus.node, stimulus.port)])
-    order = np.argsort(rows.node, kind="stable")
-    bounds = np.searchsorted(rows.node[order], np.arange(stimulus.nodes + 1))
     short, unsteady = _First(), _First()
-    for node in range(stimulus.nodes):
-        if kept is not None and not kept >> node & 1:
-            continue
-        mine = order[bounds[node]:bounds[node + 1]]
-        time, port = rows.time[mine], rows.port[mine].astype(np.int64)
-        before = np.concatenate([np.array([stimulus.initial[node]], np.int64), port[:-1]])
+    for node, time, port, before in _by_node(stimulus, -1 if kept is None else kept):
         strobes = (port ^ before) >> port_bits == 1
         edges, up = time[strobes], port[strobes] >> port_bits == 1
         short.add(node, edges[:-1][np.diff(edges) < need])
         active = edges[(up & bool(rising >> node & 1)) | (~up & bool(falling >> node & 1))]
-        # Of data that change several times at one time, a board can see the last.
-        last = np.append(time[1:] != time[:-1], True)[:len(time)]
-        data = np.append(stimulus.initial[node], port[last]) & (1 << port_bits) - 1
-        changes = time[last][data[1:] != data[:-1]]
+        changes = _changes(time, port, stimulus.initial[node], (1 << port_bits) - 1)
         if after >> node & 1:
             # Read between one and two clocks after the edge.
             least = active + (10**12 // clock_hz - aperture_ps)
@@ -126,6 +137,55 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
         idle = int(np.isin(np.setdiff1d(edges, active), changes).sum())
         unsteady.add(node, active[bad], at_once, idle)
     return short.found, unsteady.found
+
+
+def broken_fronts(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front], *, aperture_ps: int = 0,
+                  rising: int | None = None, falling: int | None = None, kept: int = -1,
+                  ) -> tuple[Broken | None, Broken | None]:
+    """Checks all changes of nodes with fewer wires than a port; parameters of :func:`broken` and :func:`complaints`.
+
+    Returns
+    -------
+    levels of clocks and lines that are too short; sampling edges of clocks whose data changes within the time in which
+    the board may read it, or exactly at the edge. Edges while a node is not selected do not count.
+    """
+    need = _need(clock_hz, aperture_ps)
+    falls = (stimulus.falling & ~stimulus.rising) if falling is None else falling & ~(rising or 0)
+    brief, torn = _First(), _First()
+    wired = {node: front for node, front in enumerate(fronts) if front is not Front.PORT}
+    for node, time, port, before in _by_node(stimulus, kept & sum(1 << node for node in wired)):
+        turns = (port ^ before) >> 4 == 1
+        if wired[node] is Front.SELECTED:
+            turns &= (port & before & 2) == 0
+        edges = time[turns]
+        brief.add(node, edges[:-1][np.diff(edges) < need])
+        if wired[node] in (Front.TWO_WIRE, Front.SELECTED):
+            active = edges[(port[turns] >> 4 == 1) ^ bool(falls >> node & 1)]
+            changes = _changes(time, port, stimulus.initial[node], 1)
+            at_once = np.isin(active, changes)
+            bad = at_once | _some_between(changes, active - aperture_ps, active + need)
+            torn.add(node, active[bad], int(at_once.sum()))
+    return brief.found, torn.found
+
+
+def _by_node(stimulus: Stimulus, kept: int) -> Iterator[tuple[int, Times, npt.NDArray[np.int64],
+                                                              npt.NDArray[np.int64]]]:
+    """Of each node in the mask: its number, the times of its changes, the values after them, and before them."""
+    rows = merged([stimulus.replaced, Rows(stimulus.time_ps, stimulus.node, stimulus.port)])
+    order = np.argsort(rows.node, kind="stable")
+    bounds = np.searchsorted(rows.node[order], np.arange(stimulus.nodes + 1))
+    for node in range(stimulus.nodes):
+        if kept >> node & 1:
+            mine = order[bounds[node]:bounds[node + 1]]
+            port = rows.port[mine].astype(np.int64)
+            yield node, rows.time[mine], port, np.concatenate([np.array([stimulus.initial[node]], np.int64), port[:-1]])
+
+
+def _changes(time: Times, port: npt.NDArray[np.int64], initial: int, bits: int) -> Times:
+    """Times at which data change. If they change several times at one time, a board can see the last value."""
+    last = np.append(time[1:] != time[:-1], True)[:len(time)]
+    data = np.append(initial, port[last]) & bits
+    return time[last][data[1:] != data[:-1]]
 
 
 def _some_between(times: Times, low: Times, high: Times) -> npt.NDArray[np.bool_]:

@@ -118,11 +118,11 @@ class PlayedStimulus:
     ----------
     stimulus : the stimulus itself.
     aperture_ps : time before a clock edge in which the board may see a change there or one edge later.
-    fronted : nodes with front ends, one bit each: the rule of ports is not theirs.
+    fronts : how the nodes are wired; nodes after the last one listed have ports.
     """
 
-    def __init__(self, stimulus: Stimulus, aperture_ps: int, fronted: int = 0):
-        self.stimulus, self._aperture_ps, self._fronted = stimulus, aperture_ps, fronted
+    def __init__(self, stimulus: Stimulus, aperture_ps: int, fronts: tuple[Front, ...] = ()):
+        self.stimulus, self._aperture_ps, self._fronts = stimulus, aperture_ps, fronts
         self.rising, self.falling, self.after = stimulus.rising, stimulus.falling, stimulus.after
 
     @property
@@ -132,8 +132,7 @@ class PlayedStimulus:
     def complaints(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None,
                    after: int | None, kept: int | None) -> list[str]:
         return complaints(self.stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
-                          falling=falling, after=after,
-                          kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
+                          falling=falling, after=after, kept=kept, fronts=self._fronts)
 
     def other_reading(self, modes: ItemModes, *, clock_hz: int, port_bits: int, timeout_ps: int, rising: int | None,
                       falling: int | None, after: int | None, lengths: dict[int, tuple[int, int]] | None) -> str | None:
@@ -142,8 +141,9 @@ class PlayedStimulus:
         now = []
         for node in range(self.stimulus.nodes):
             edge = (Edge.BOTH if up >> node & 1 else Edge.FALLING) if down >> node & 1 else Edge.RISING
+            fronted = node < len(self._fronts) and self._fronts[node] is not Front.PORT
             now.append(Reading(edge, Sample.AFTER if later >> node & 1 else Sample.BEFORE,
-                               ItemMode.NIBBLE if self._fronted >> node & 1 else modes[node]))
+                               ItemMode.NIBBLE if fronted else modes[node]))
         return other_reading(self.stimulus, now, clock_hz=clock_hz, port_bits=port_bits, timeout_ps=timeout_ps,
                              lengths=lengths)
 
@@ -210,7 +210,7 @@ class VirtualLink(VerilatedBoard):
         self.outages: list[Outage] = []
         longest = geometry.window_clocks(Window.NS800)
         self.aperture_ps = 0 if seed is None else APERTURE_PS
-        self.played = PlayedStimulus(stimulus, self.aperture_ps, geometry.fronted)
+        self.played = PlayedStimulus(stimulus, self.aperture_ps, geometry.fronts)
         config = _Config(
             seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
             rate=0 if drain_rate is None else int(drain_rate),
