@@ -1,124 +1,142 @@
-"""Searches of a run's timeline: the next item, message, state or loss that matches a text.
+"""Searches of a run's timeline: the next item, message, state or loss that matches a text, and a list of these.
 
-    send of node 3 to node 5        the next message sent by 3 to 5; receive of node 5 from node 3
-    iteration of node 2             the next item of that name; part of a name is enough
-    iteration number=7              the same, with a field of the dictionary
-    state compute of node 2         the next beginning of a state
-    node 4                          any item of a node, by its number or its name
-    loss of node 4                  the next loss
+:mod:`.understood` has the forms of the text.
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypermon.host.errors import HypermonError
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
+from hypermon.host.view.understood import Names, Wanted, near, understood
 
-__all__ = ["Found", "search"]
+__all__ = ["Found", "hits", "search"]
 
-_LONGEST = 200
-_FIELD = re.compile(r"(\w+)=(\S+)")
-_NODE = re.compile(r"\b(?P<word>of|on|from|to)?\s*\bnode\s+(?P<node>\d{1,5})\b", re.IGNORECASE)
-_PLACE = re.compile(r"\b(?P<word>of|on|from|to)\s+(?P<name>.+?)(?=\s+(?:of|on|from|to)\s|$)", re.IGNORECASE)
+#: Of a list: so many before a time, and from then on; and the seconds after which no more row groups are read for it.
+_BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
+#: For earlier times, and for later ones.
+_SIGN, _ORDER = {True: "<", False: ">"}, {True: "desc", False: "asc"}
 
 
 @dataclass
 class Found:
-    """Where something was found: ``node`` is that of the item, or of the message's end that was searched for."""
+    """What was found, and where.
+
+    Members
+    -------
+    node : of the item, or of the message's end that was searched for; -1: it is not known.
+    end_ps : of a state or loss, or the time at the message's other end; None: it is not known.
+    other : the node at the message's other end; -1: it is not known.
+    kind : item, state, message or loss.
+    received : the message was searched for where it was received.
+    wrapped : it was found from the run's other end on.
+    """
 
     time_ps: int
     node: int
     text: str
     end_ps: int | None = None
+    other: int = -1
+    kind: str = "item"
+    received: bool = False
+    wrapped: bool = False
 
     def values(self) -> dict[str, Any]:
         """As plain values; times as text, because they may have more than 53 bits."""
         return {"time_ps": str(self.time_ps), "node": self.node, "text": self.text,
-                "end_ps": None if self.end_ps is None else str(self.end_ps)}
+                "end_ps": None if self.end_ps is None else str(self.end_ps), "other": self.other, "kind": self.kind,
+                "received": self.received, "wrapped": self.wrapped}
 
 
 @dataclass
-class _Wanted:
-    """A text, taken apart. ``nodes`` has the words before them: of, on, from, to, or nothing."""
+class _Way:
+    """From a time on, or before it: at most so many; ``until``: of :func:`time.monotonic`, when to stop reading."""
 
-    kind: str
-    name: str
-    nodes: dict[str, int]
-    fields: dict[str, str]
-
-    def node(self, *words: str) -> int | None:
-        return next((self.nodes[word] for word in words if word in self.nodes), None)
+    at_ps: int
+    back: bool
+    count: int = 1
+    until: float | None = None
 
 
 def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | None:
-    """The next match after a time, or the last one before it; None if there is none.
+    """The next match after a time, or the last one before it; if there is none, from the run's other end on.
 
     Raises
     ------
     HypermonError
-        if the text is empty, or names a field that does not exist.
+        if the text is not understood, or names what the run does not have.
     """
-    names = pictures.dictionary.nodes if pictures.dictionary is not None else {}
-    wanted = _parsed(text, names)
-    tables = pictures.tables
-    if wanted.kind in ("send", "receive", "message") and (tables.messages or "to" in wanted.nodes):
-        return _message(pictures, wanted, at_ps, back)
+    wanted = _wanted(pictures, text)
+    found = _all(pictures, wanted, _Way(at_ps, back))
+    if found:
+        return found[0]
+    found = _all(pictures, wanted, _Way(pictures.end_ps + 1 if back else pictures.begin_ps - 1, back))
+    return replace(found[0], wrapped=True) if found else None
+
+
+def hits(pictures: Pictures, text: str, at_ps: int) -> dict[str, Any]:
+    """The matches around a time, in order, as plain values, and whether there may be more on either side.
+
+    Raises
+    ------
+    HypermonError
+        as :func:`search`.
+    """
+    wanted = _wanted(pictures, text)
+    until = time.monotonic() + _LIST_S
+    after = _all(pictures, wanted, _Way(at_ps - 1, False, _AFTER + 1, until))
+    late = time.monotonic() >= until
+    before = _all(pictures, wanted, _Way(at_ps, True, _BEFORE + 1, time.monotonic() + _LIST_S))
+    return {"hits": [found.values() for found in (*before[:_BEFORE][::-1], *after[:_AFTER])],
+            "before": len(before) > _BEFORE or time.monotonic() >= until + _LIST_S,
+            "after": len(after) > _AFTER or late}
+
+
+def _wanted(pictures: Pictures, text: str) -> Wanted:
+    wanted = understood(text, Names.of(pictures.run.info.nodes, pictures.dictionary))
+    columns = {column.lower() for column in pictures.tables.columns}
+    for name in wanted.fields:
+        if name not in columns:
+            raise HypermonError(f"search: there is no field {name!r}; {near(name, pictures.tables.columns)}")
+    return wanted
+
+
+def _all(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+    if wanted.kind in ("send", "receive", "message"):
+        if pictures.tables.messages or "to" in wanted.nodes:
+            return _messages(pictures, wanted, way)
+        wanted = replace(wanted, kind="", name=f"{wanted.kind} {wanted.name}".strip())
     if wanted.kind == "state":
-        return _state(pictures, wanted, at_ps, back)
-    if wanted.kind in ("loss", "lost"):
-        return _loss(pictures, wanted, at_ps, back)
-    if wanted.kind:
-        wanted.name = f"{wanted.kind} {wanted.name}".strip()
-    return _item(pictures, wanted, at_ps, back)
+        return _states(pictures, wanted, way)
+    if wanted.kind == "loss":
+        return _losses(pictures, wanted, way)
+    return _items(pictures, wanted, way)
 
 
-def _parsed(text: str, names: Mapping[int, str]) -> _Wanted:
-    rest = re.sub(r"^\s*(next|previous)\s+", "", text[:_LONGEST].strip(), flags=re.IGNORECASE)
-    if not rest:
-        raise HypermonError("search: an event's name, node 3, loss, or send of node 3 to node 5")
-    nodes: dict[str, int] = {}
-    fields = {match[1].lower(): match[2] for match in _FIELD.finditer(rest)}
-    rest = _FIELD.sub(" ", rest)
-    for match in _NODE.finditer(rest):
-        nodes[(match["word"] or "of").lower()] = int(match["node"])
-    rest = _NODE.sub(" ", rest)
-    numbers = {name.lower(): node for node, name in names.items()}
-    for match in list(_PLACE.finditer(rest)):
-        if match["name"].strip().lower() in numbers:
-            nodes[match["word"].lower()] = numbers[match["name"].strip().lower()]
-            rest = rest.replace(match[0], " ")
-    if rest.strip().lower() in numbers:
-        return _Wanted("", "", {"of": numbers[rest.strip().lower()]}, fields)
-    kind, _, name = rest.strip().partition(" ")
-    if kind.lower() in ("send", "sends", "receive", "receives", "message", "state", "loss", "lost"):
-        return _Wanted(kind.lower().rstrip("s") if kind.lower() != "loss" else "loss", name.strip(), nodes, fields)
-    return _Wanted("", rest.strip(), nodes, fields)
+def _first(pictures: Pictures, what: str, table: str, where: list[str], values: dict[str, Any], time_ps: str,
+           way: _Way) -> list[Found]:
+    """The first rows of an order of time."""
+    rows = pictures.tables.ask(
+        f"select {what} from {table} where {' and '.join([f'{time_ps} {_SIGN[way.back]} $at', *where])} "
+        f"order by {time_ps} {_ORDER[way.back]}, 2 limit {way.count}", values | {"at": way.at_ps})
+    return [Found(*row) for row in rows]
 
 
-def _first(pictures: Pictures, what: str, table: str, where: list[str], values: dict[str, Any], time: str,
-           back: bool) -> Found | None:
-    """The first row of an order of time."""
-    way = "<" if back else ">"
-    found = pictures.tables.ask(f"select {what} from {table} where {' and '.join([f'{time} {way} $at', *where])} "
-                                f"order by {time} {'desc' if back else ''}, 2 limit 1", values)
-    return Found(*found[0]) if found else None
-
-
-def _named(wanted: _Wanted, column: str, values: dict[str, Any]) -> list[str]:
+def _named(wanted: Wanted, column: str, values: dict[str, Any]) -> list[str]:
     if not wanted.name:
         return []
     values["name"] = wanted.name
     return [f"contains(lower({column}), lower($name))"]
 
 
-def _message(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found | None:
+def _messages(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     if not pictures.tables.messages:
         raise HypermonError("this run has no messages: the events of its dictionary send and receive none"
                             if pictures.ready else "the messages of this run are being made; try again later")
-    values: dict[str, Any] = {"at": at_ps}
+    values = dict[str, Any]()
     receives = wanted.kind == "receive"
     where = _named(wanted, "name", values)
     own, other = ("receiver", "sender") if receives else ("sender", "receiver")
@@ -127,29 +145,30 @@ def _message(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Fou
         if node is not None and column not in values:
             values[column] = node
             where.append(f"{column} = ${column}")
-    time = "received_ps" if receives else "sent_ps"
+    time_ps = "received_ps" if receives else "sent_ps"
     arrow = "' from node ' || sender" if receives else "' to node ' || receiver"
-    return _first(pictures, f"{time}, coalesce({own}, -1), name || coalesce({arrow}, ''), "
-                            f"{'sent_ps' if receives else 'received_ps'}", "messages", where, values, time, back)
+    return _first(pictures, f"{time_ps}, coalesce({own}, -1), name || coalesce({arrow}, ''), "
+                            f"{'sent_ps' if receives else 'received_ps'}, coalesce({other}, -1), 'message', {receives}",
+                  "messages", where, values, time_ps, way)
 
 
-def _state(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found | None:
+def _states(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     if not pictures.tables.stories:
         raise HypermonError("this run has no states: its dictionary defines them"
                             if pictures.ready else "the states of this run are being made; try again later")
-    values: dict[str, Any] = {"at": at_ps}
+    values = dict[str, Any]()
     where = [*_named(wanted, "name", values), *_of_node(wanted, values)]
-    return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps", "states", where, values,
-                  "begin_ps", back)
+    return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state'", "states", where,
+                  values, "begin_ps", way)
 
 
-def _loss(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found | None:
-    values: dict[str, Any] = {"at": at_ps}
-    return _first(pictures, "from_ps, node, 'lost ' || lost, to_ps", "loss", _of_node(wanted, values), values,
-                  "from_ps", back)
+def _losses(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+    values = dict[str, Any]()
+    return _first(pictures, "from_ps, node, 'lost ' || lost, to_ps, -1, 'loss'", "loss", _of_node(wanted, values),
+                  values, "from_ps", way)
 
 
-def _of_node(wanted: _Wanted, values: dict[str, Any]) -> list[str]:
+def _of_node(wanted: Wanted, values: dict[str, Any]) -> list[str]:
     node = wanted.node("of", "on", "from")
     if node is None:
         return []
@@ -157,14 +176,12 @@ def _of_node(wanted: _Wanted, values: dict[str, Any]) -> list[str]:
     return ["node = $node"]
 
 
-def _item(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found | None:
+def _items(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     """Reads row groups until one has a match."""
     tables, values = pictures.tables, dict[str, Any]()
     where = _of_node(wanted, values)
     columns = {column.lower(): column for column in tables.columns}
     for number, (name, value) in enumerate(wanted.fields.items()):
-        if name not in columns:
-            raise HypermonError(f"search: there is no field {name!r}; there are {', '.join(tables.columns)[:300]}")
         values[f"field{number}"] = value
         where.append(f"lower(\"{columns[name]}\"::varchar) = lower($field{number})")
     if wanted.name:
@@ -174,14 +191,15 @@ def _item(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found 
                                                                                pictures.dictionary.by_name)
         where.append(f"lower({labels}) = lower($name)" if whole or len(wanted.name) == 1
                      else f"contains(lower({labels}), lower($name))")
-    for begin, end in _windows(pictures.counts, at_ps, back):
-        found = tables.ask(
+    rows = list[Found]()
+    for begin, end in _windows(pictures.counts, way.at_ps, way.back):
+        rows += [Found(*row) for row in tables.ask(
             f"select time_ps, node, {tables.label} from items where time_ps >= $begin and time_ps < $end"
-            f"{''.join(f' and {part}' for part in where)} order by time_ps {'desc' if back else ''}, node limit 1",
-            {**values, "begin": begin, "end": end})
-        if found:
-            return Found(*found[0])
-    return None
+            f"{''.join(f' and {part}' for part in where)} order by time_ps {_ORDER[way.back]}, node "
+            f"limit {way.count - len(rows)}", {**values, "begin": begin, "end": end})]
+        if len(rows) >= way.count or (way.until is not None and time.monotonic() > way.until):
+            break
+    return rows
 
 
 def _windows(counts: Counts, at_ps: int, back: bool) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ from hypermon.host.live.guard import Visits, guard
 from hypermon.host.live.listen import listening_to, until_interrupted
 from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
-from hypermon.host.view.search import Found, search
+from hypermon.host.view.search import Found, hits, search
 from hypermon.host.view.wanted import number
 
 __all__ = ["application", "listening", "serve"]
@@ -47,7 +47,7 @@ def application(pictures: Pictures, token: str | None = None) -> web.Application
     app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     app.add_routes([
         web.get("/", _page), web.get("/web/{name}", _file), web.get("/run", _run), web.get("/overview", _overview),
-        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search),
+        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search), web.get("/hits", _hits),
         web.get("/perfetto/trace", _trace), web.post("/perfetto", _may_perfetto),
         web.get("/perfetto/{name:.*}", _interface)])
     return app
@@ -117,6 +117,12 @@ async def _search(request: web.Request) -> web.Response:
 
     found = await _made(request, find)
     return web.json_response(None if found is None else found.values())
+
+
+async def _hits(request: web.Request) -> web.Response:
+    pictures, text = request.app[_PICTURES], request.query.get("q", "")
+    at = number(request.query, "at", -2**62, 2**62)
+    return web.json_response(await _made(request, lambda: hits(pictures, text, at)))
 
 
 # --------------------------------------------------------------------------------------- Perfetto

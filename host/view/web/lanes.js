@@ -1,7 +1,7 @@
 // The lanes of the nodes: counts or single items, states, messages, losses, cursors, on one canvas.
 import { colour, dark } from './colours.js';
-import { count, quantity } from './text.js';
-import { absolute, exact, labels, step } from './time.js';
+import { count } from './text.js';
+import { labels, step } from './time.js';
 
 const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6;
 
@@ -44,7 +44,7 @@ export class Lanes {
     }
     // As tall as the window has room for.
     const deepest = this.depth.reduce((sum, deep) => sum + (deep ?? 0) * SPAN, 0);
-    const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 18), 44));
+    const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 13), 44));
     this.lanes = [];
     let y = AXIS;
     for (let lane = 0; lane < lanes; lane += 1) {
@@ -87,6 +87,7 @@ export class Lanes {
       this.arrows(pen, picture.arrows.rows);
       this.losses(pen, picture.losses);
     }
+    this.chosen(pen, view, picture, view.chosen);
     this.cursors(pen, view);
     pen.restore();
   }
@@ -195,9 +196,7 @@ export class Lanes {
   }
 
   arrows(pen, rows) {
-    const last = this.first + this.lanes.length - 1;
-    const at = (node) => node < this.first ? AXIS : node > last ? this.height
-      : this.lanes[node - this.first].y + this.lanes[node - this.first].deep + this.lanes[node - this.first].band / 2 + 2;
+    const at = (node) => this.heightOf(node);
     pen.globalAlpha = rows.length > 200 ? .35 : .85;
     pen.strokeStyle = pen.fillStyle = this.colours.ink;
     pen.lineWidth = 1;
@@ -256,37 +255,90 @@ export class Lanes {
     });
   }
 
-  // What is at a place: an item, a state or a loss, in words; and the item's time, to which cursors snap.
-  under(picture, view, x, y) {
-    const lane = this.lanes?.find((lane) => y >= lane.y && y < lane.y + lane.tall);
-    if (!picture || !lane || x < this.left) return null;
-    const { node } = lane, found = { node, text: '', item: null };
-    if (picture.items) {
-      let nearest = NEAR;
-      picture.items.time.forEach((time, k) => {
-        const far = Math.abs(this.x(time) - x);
-        if (picture.items.node[k] === node && far < nearest) {
-          nearest = far;
-          found.item = picture.from + BigInt(time);
-          found.text = `${lane.name}: ${picture.items.labels[picture.items.label[k]]} at ${absolute(found.item)}`;
-        }
-      });
+  // A frame around what was chosen.
+  chosen(pen, view, picture, found) {
+    const place = found && this.where(view, picture, found);
+    if (!place) return;
+    const { x, top, bottom, wide } = place;
+    pen.strokeStyle = this.colours.accent;
+    pen.lineWidth = 2;
+    if (found.kind === 'message' && found.to !== null && found.other >= 0) {
+      const [x1, y0, y1] = [x + place.along, this.heightOf(found.node), this.heightOf(found.other)];
+      pen.lineWidth = 3;
+      pen.beginPath();
+      pen.moveTo(x, y0);
+      pen.lineTo(x1, y1);
+      pen.stroke();
     } else {
-      const column = Math.floor((x - this.left) / this.width * picture.columns - this.shift / picture.span * picture.columns);
-      const value = picture.counts[column * picture.lanes + node - picture.first];
-      if (value >= .001) found.text = `${lane.name}: ${value < 1 ? 'less than 1' : quantity(value)} items in ${exact(BigInt(Math.round(picture.span / picture.columns)))}`;
+      pen.strokeRect(x - 3, top, Math.max(wide, 1.5) + 6, bottom - top);
     }
+    pen.lineWidth = 1;
+  }
+
+  heightOf(node) {
+    const last = this.first + this.lanes.length - 1;
+    if (node < this.first) return AXIS;
+    if (node > last) return this.height;
+    const lane = this.lanes[node - this.first];
+    return lane.y + lane.deep + lane.band / 2 + 2;
+  }
+
+  // Where something is, in pixels; null if its lane is not there.
+  where(view, picture, found) {
+    const lane = this.lanes?.find((each) => each.node === found.node);
+    if (!lane) return null;
+    const at = (time) => this.left + Number(time - view.from) / view.span * this.width;
+    const x = at(found.from), along = found.to === null || found.to === undefined ? 0 : at(found.to) - x;
+    const span = found.kind === 'state' && picture?.spans.rows.find((row) => row[0] === found.node
+      && picture.from + BigInt(Math.round(row[2])) === found.from);
+    const top = lane.y + (found.kind === 'state' ? (span ? span.level * SPAN : 0) : found.kind === 'item' ? lane.deep + 1 : 1);
+    return { x, along, wide: Math.max(along, 0), top, bottom: found.kind === 'state' ? top + SPAN : lane.y + lane.tall - 1, lane };
+  }
+
+  // What is at a place, as found.js describes it; null: nothing.
+  under(picture, view, x, y) {
+    const lane = this.lanes?.find((each) => y >= each.y && y < each.y + each.tall);
+    if (!picture || !lane || x < this.left) return null;
+    const { node } = lane, time = (number) => picture.from + BigInt(Math.round(number));
     const level = Math.floor((y - lane.y) / SPAN);
-    const span = picture.spans.rows.find((row) => row[0] === node && row.level === level && this.x(row[2]) <= x && this.x(row[3]) + 1 >= x);
-    if (span && y < lane.y + lane.deep) {
-      found.text = `${lane.name}: ${span[1]}, ${exact(BigInt(Math.round(span[3] - span[2])))}`
-        + (span[4] ? '' : ', end not seen') + `, from ${absolute(picture.from + BigInt(Math.round(span[2])))}`;
-    }
-    const loss = picture.losses.find((row) => row[0] === node && this.x(row[1]) - 2 <= x && this.x(row[2]) + 2 >= x);
-    if (loss) {
-      found.text += `${found.text ? '; ' : `${lane.name}: `}lost ${count(loss[3])}${loss[4] > 1 ? ` in ${count(loss[4])} outages` : ''}`
-        + ` between ${absolute(picture.from + BigInt(loss[1]))} and ${absolute(picture.from + BigInt(loss[2]))}`;
-    }
+    const span = y < lane.y + lane.deep && picture.spans.rows.find((row) => row[0] === node && row.level === level
+      && this.x(row[2]) <= x && this.x(row[3]) + 1 >= x);
+    if (span) return { kind: 'state', node, name: span[1], from: time(span[2]), to: time(span[3]), unseen: !span[4] };
+    return this.item(picture, node, x) ?? this.loss(picture, node, x, time) ?? this.message(picture, x, y, time)
+      ?? this.columns(picture, node, x, time);
+  }
+
+  item({ items, from }, node, x) {
+    if (!items) return null;
+    let nearest = NEAR, found = null;
+    items.time.forEach((time, k) => {
+      const far = Math.abs(this.x(time) - x);
+      if (items.node[k] === node && far < nearest) {
+        nearest = far;
+        found = { kind: 'item', node, name: items.labels[items.label[k]], from: from + BigInt(time) };
+      }
+    });
     return found;
+  }
+
+  loss({ losses }, node, x, time) {
+    const row = losses.find((each) => each[0] === node && this.x(each[1]) - 2 <= x && this.x(each[2]) + 2 >= x);
+    return row ? { kind: 'loss', node, name: `lost ${count(row[3])}`, from: time(row[1]), to: time(row[2]), outages: row[4] } : null;
+  }
+
+  message({ arrows }, x, y, time) {
+    const row = arrows.rows.find(([, sender, receiver, sent, received]) => {
+      const x0 = this.x(sent), y0 = this.heightOf(sender), dx = this.x(received) - x0, dy = this.heightOf(receiver) - y0;
+      const along = Math.min(Math.max(((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1), 0), 1);
+      return Math.hypot(x - x0 - along * dx, y - y0 - along * dy) < NEAR;
+    });
+    return row ? { kind: 'message', name: row[0], node: row[1], other: row[2], from: time(row[3]), to: time(row[4]) } : null;
+  }
+
+  columns({ items, counts, columns, first, lanes, span }, node, x, time) {
+    if (items) return null;
+    const wide = span / columns, column = Math.floor(((x - this.left) / this.width * this.span - this.shift) / wide);
+    const value = counts[column * lanes + node - first];
+    return value >= .001 ? { kind: 'count', node, name: 'items', value, from: time(column * wide), to: time((column + 1) * wide) } : null;
   }
 }

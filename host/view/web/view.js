@@ -1,42 +1,37 @@
 // The time line: what is shown, how a user moves, and what the server is asked.
+import { ask, by, reason, unpacked } from './ask.js';
 import { Boards } from './boards.js';
+import { Words } from './found.js';
 import { Lanes } from './lanes.js';
 import { Overview } from './overview.js';
+import { Lists } from './side.js';
 import { count } from './text.js';
 import { absolute, exact, rough } from './time.js';
 
 const LANES = 64, OVERVIEW = 1200;
 
-const by = (id) => document.getElementById(id);
 const lanes = new Lanes(by('lanes'));
 const overview = new Overview(by('overview'), (from, to) => {
   const whole = Number(end - begin);
   go(begin + BigInt(Math.round(from * whole)), (to - from) * whole);
 });
 // Absolute times are BigInt picoseconds; a span is a number of them.
-const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null };
+const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null, chosen: null };
 const boards = new Boards(by('boards'), (board) => { onlyBoard(board); moved(); });
 let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
 // While a recording goes on: 'all' shows all of it, 'now' keeps its end in the picture, 'still' shows what it shows.
 let follows = 'still', ended = '';
 const past = [], GROWS_MS = 400;
+const nodeName = (node) => about.node_names[node] ?? `node ${node}`;
+const words = new Words(by('card'), by('detail'), by('fields'), nodeName,
+  async ({ from, node }) => (await ask('item', { at: from, node })).json());
+const lists = new Lists(() => { draw(); refresh(); });
 
 // ------------------------------------------------------------------------------------ the server
-
-async function ask(path, values = {}) {
-  const answer = await fetch(`${path}?${new URLSearchParams(values)}`);
-  if (!answer.ok) throw new Error(await answer.text());
-  return answer;
-}
 
 function complain(text) {
   by('failure').hidden = !text;
   by('failure').textContent = text;
-}
-
-async function unpacked(answer) {
-  const buffer = await answer.arrayBuffer(), size = new DataView(buffer).getUint32(0, true);
-  return { ...JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))), counts: new Float32Array(buffer, 4 + size) };
 }
 
 // One picture is asked for at a time; while it is made, the last one is shown, moved and stretched.
@@ -55,7 +50,7 @@ async function refresh() {
       draw();
     }
   } catch (error) {
-    complain(error.message === 'Failed to fetch' ? 'no connection: is hypermon view still running?' : error.message);
+    complain(reason(error));
   } finally {
     busy = false;
   }
@@ -76,12 +71,40 @@ function draw() {
   requestAnimationFrame(() => {
     drawn = false;
     lanes.draw(view, picture, about, Math.min(about.nodes - view.first, shownLanes()),
-      window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - 60);
-    words();
+      window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12);
+    card();
+    texts();
   });
 }
 
-function words() {
+// The card is beside what the pointer is at, or else beside what was chosen.
+let pointed = null;
+function card() {
+  const found = pointed ?? view.chosen, place = found && lanes.where(view, picture, found);
+  const x = place && (pointed ? pointed.at : Math.min(Math.max(place.x, lanes.left), place.x + place.wide));
+  if (!place || x < lanes.left || x > lanes.left + lanes.width) words.hide();
+  else words.beside(found, x, place.top, place.lane.y + place.lane.tall).catch((error) => complain(reason(error)));
+}
+
+// `note`: what is said of it besides.
+function choose(found, note) {
+  view.chosen = found;
+  pointed = null;
+  if (found) words.panel(found, note).then(card).catch((error) => complain(reason(error)));
+  draw();
+}
+
+// Where many lanes need more than the window: the one of what was chosen comes into it.
+function reveal() {
+  const place = view.chosen && lanes.where(view, picture, view.chosen);
+  if (!place) return;
+  const above = by('lanes').getBoundingClientRect().top, floor = window.innerHeight - by('panel').offsetHeight;
+  if (above + place.lane.y < 0 || above + place.lane.y + place.lane.tall > floor) {
+    window.scrollBy(0, above + place.lane.y + place.lane.tall / 2 - floor / 2);
+  }
+}
+
+function texts() {
   const close = Math.max(view.span / 1000, 1);
   by('range').textContent = `${absolute(view.from, close)} to ${absolute(view.from + BigInt(Math.round(view.span)), close)} (${exact(BigInt(Number(view.span.toPrecision(4))))})`;
   const { a, b } = view;
@@ -240,33 +263,55 @@ function open() {
 
 // ------------------------------------------------------------------------------------ search
 
+// Cursor A and the picture go to what a search found.
+function show(found, note) {
+  const time = BigInt(found.time_ps);
+  view.a = time;
+  if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
+  else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
+  choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
+    other: found.other, got: found.received }, note);
+  const share = Number(time - view.from) / view.span;
+  if (share < .05 || share > .95) centre(time); else moved();
+  requestAnimationFrame(() => requestAnimationFrame(reveal));
+}
+
 async function find(backwards) {
   const q = by('text').value.trim();
   if (!q) { by('text').focus(); return; }
   const at = view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n);
-  by('detail').textContent = 'searching';
+  words.say('searching');
   try {
     const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
     complain('');
-    if (!found) { by('detail').textContent = `${q}: none ${backwards ? 'before' : 'after'} ${absolute(at)}`; return; }
-    const time = BigInt(found.time_ps);
-    view.a = time;
-    if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
-    else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
-    const till = found.end_ps === null ? null : BigInt(found.end_ps);
-    by('detail').textContent = `${found.node >= 0 ? about.node_names[found.node] ?? `node ${found.node}` : ''}: ${found.text} at ${absolute(time)}`
-      + (till === null ? '' : `, ${exact(till - time)}`);
-    const share = Number(time - view.from) / view.span;
-    if (share < .05 || share > .95) centre(time); else moved();
+    if (!found) {
+      lists.open('hits', false);
+      choose(null);
+      words.say(`${q}: none in the whole run`);
+      return;
+    }
+    show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
+    await list(q, found);
   } catch (error) {
-    by('detail').textContent = '';
-    complain(error.message);
+    lists.open('hits', false);
+    choose(null);
+    complain('');
+    words.say(reason(error));
   }
 }
 
-async function describe(under) {
-  const rows = await (await ask('item', { at: under.item, node: under.node })).json();
-  by('detail').textContent = rows.map((row) => Object.entries(row).map(([name, value]) => `${name} ${value}`).join(', ')).join('; ');
+// The list stays while one goes from hit to hit in it.
+let listed = { q: '', hits: [] };
+async function list(q, found) {
+  const same = (hit) => hit.time_ps === found.time_ps && hit.node === found.node && hit.text === found.text;
+  if (listed.q !== q || by('hits').hidden || !listed.hits.some(same)) {
+    listed = { q, ...await (await ask('hits', { q, at: found.time_ps })).json() };
+    if (by('text').value.trim() !== q) return;
+    const { hits, before, after } = listed, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');
+    lists.show('hits', `${more ? `${hits.length} of the hits` : hits.length === 1 ? '1 hit' : `${hits.length} hits`}`,
+      hits.map((hit) => [`${absolute(BigInt(hit.time_ps), 1000)} ${hit.node < 0 ? '' : nodeName(hit.node)}: ${hit.text}`, () => show(hit)]),
+      hits.findIndex(same), more && `There are ${more} ones. N goes on.`);
+  } else lists.mark('hits', listed.hits.findIndex(same));
 }
 
 // What is shown, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
@@ -317,17 +362,20 @@ stage.addEventListener('pointermove', (event) => {
     if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
     return;
   }
-  const text = lanes.under(picture, view, event.offsetX, event.offsetY)?.text;
-  if (text) by('detail').textContent = text;
+  const found = lanes.under(picture, view, event.offsetX, event.offsetY);
+  pointed = found && { ...found, at: event.offsetX };
+  card();
 });
+
+stage.addEventListener('pointerleave', () => { pointed = null; card(); });
 
 stage.addEventListener('pointerup', (event) => {
   const click = held && !held.far;
   held = null;
   if (!click || event.offsetX < lanes.left) return;
   const under = lanes.under(picture, view, event.offsetX, event.offsetY);
-  cursor(event.shiftKey ? 'b' : 'a', under?.item ?? timeAt(event.offsetX));
-  if (under?.item !== null && under?.item !== undefined) describe(under).catch((error) => complain(error.message));
+  cursor(event.shiftKey ? 'b' : 'a', under?.kind === 'item' ? under.from : timeAt(event.offsetX));
+  choose(under);
 });
 
 stage.addEventListener('pointercancel', () => { held = null; });
@@ -359,7 +407,12 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   p: perfetto, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape') { event.preventDefault(); stage.focus(); return; }
+  if (event.key === 'Escape') {
+    event.preventDefault();
+    if (!event.target.matches('input')) { choose(null); words.say(''); }
+    stage.focus();
+    return;
+  }
   if (!about || event.target.matches('input') || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
@@ -367,6 +420,7 @@ document.addEventListener('keydown', (event) => {
 
 by('search').addEventListener('submit', (event) => { event.preventDefault(); find(false); });
 by('previous').addEventListener('click', () => find(true));
+by('hits-close').addEventListener('click', () => lists.open('hits', false));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
 by('now').addEventListener('click', now);
@@ -401,7 +455,7 @@ async function grow() {
     }
     if (about.trouble) complain(about.trouble);
   } catch (error) {
-    complain(error.message === 'Failed to fetch' ? 'no connection: is hypermon view still running?' : error.message);
+    complain(reason(error));
   }
   if (about.growing) setTimeout(grow, GROWS_MS); else draw();
 }

@@ -189,9 +189,9 @@ def test_search(story):
         assert (await found("begin job=2"))[0] == jobs[0]
         assert (await found("state job of node 1"))[1] == 1
         assert (await found("loss of node 3"))[1:] == (3, "lost 2")
-        assert (await found("node 1", 10**12)) is None
-        assert (await found("nothing at all")) is None
-        for q in ("", "begin colour=2"):
+        assert (await found("node 1", 10**12)) == await found("node 1")      # from the beginning again
+        assert (await found("#98")) is None
+        for q in ("", "begin colour=2", "nothing at all"):
             async with client.get("/search", params={"q": q, "at": 0}) as answer:
                 assert answer.status == 409
 

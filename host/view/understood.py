@@ -1,0 +1,181 @@
+"""The text of a search, taken apart; and what is said if there is nothing of that name in the run.
+
+    send of node 3 to node 5        the next message sent by 3 to 5; receive of node 5 from node 3
+    iteration of node 2             the next item of that name; part of a name is enough
+    iteration number=7              the same, with a field of the dictionary
+    computing of node 2             the next beginning of a state; `state computing` if an event has that name, too
+    node 4                          any item of a node, by its number or its name
+    loss of node 4                  the next loss
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hypermon.host.dictionary.dictionary import Dictionary
+from hypermon.host.errors import HypermonError
+from hypermon.host.text.printable import printable
+
+__all__ = ["Names", "Wanted", "near", "understood"]
+
+_LONGEST = 200
+_FIELD = re.compile(r"(\w+)=(\S+)")
+_NODE = re.compile(r"\b(?P<word>of|on|from|to)?\s*\bnode\s+(?P<node>\d{1,5})\b", re.IGNORECASE)
+_PLACE = re.compile(r"\b(?P<word>of|on|from|to)\s+(?P<name>.+?)(?=\s+(?:of|on|from|to)\s|$)", re.IGNORECASE)
+#: Items that have no name: of unknown ids, words and nibbles.
+_UNNAMED = re.compile(r"#?[0-9a-f]{1,8}|#\d+|\?", re.IGNORECASE)
+_KINDS = {"send": "send", "sends": "send", "receive": "receive", "receives": "receive", "message": "message",
+          "state": "state", "loss": "loss", "lost": "loss"}
+#: Characters of a list of names, and names that are near.
+_LIST, _NEAR = 240, 3
+
+
+@dataclass
+class Names:
+    """The names that a run may have.
+
+    Members
+    -------
+    nodes : how many there are.
+    node_names, events, states, messages : of the dictionary; without one there are none.
+    """
+
+    nodes: int
+    node_names: Mapping[int, str] = field(default_factory=dict)
+    events: Collection[str] = ()
+    states: Collection[str] = ()
+    messages: Collection[str] = ()
+
+    @classmethod
+    def of(cls, nodes: int, dictionary: Dictionary | None) -> "Names":
+        if dictionary is None:
+            return cls(nodes)
+        kinds = dictionary.events
+        return cls(nodes, dictionary.nodes, [kind.name for kind in kinds],
+                   _distinct(name for kind in kinds for name in (kind.begin, kind.end)),
+                   _distinct(name for kind in kinds for name in (kind.send, kind.receive)))
+
+
+@dataclass
+class Wanted:
+    """A text, taken apart.
+
+    Members
+    -------
+    kind : send, receive, message, state, loss, or nothing: an item.
+    name : of what is searched for, or part of it.
+    nodes : by the words before them: of, on, from, to.
+    fields : of an item, and their values.
+    """
+
+    kind: str
+    name: str
+    nodes: dict[str, int]
+    fields: dict[str, str]
+
+    def node(self, *words: str) -> int | None:
+        return next((self.nodes[word] for word in words if word in self.nodes), None)
+
+
+def understood(text: str, names: Names) -> Wanted:
+    """Takes a text apart.
+
+    Raises
+    ------
+    HypermonError
+        with the part that is not understood, in one line: no such node or name, and which are near.
+    """
+    rest = re.sub(r"^\s*(next|previous)\s+", "", text[:_LONGEST].strip(), flags=re.IGNORECASE)
+    if not rest:
+        raise HypermonError("search: an event's name, node 3, loss, or send of node 3 to node 5")
+    nodes: dict[str, int] = {}
+    fields = {match[1].lower(): match[2] for match in _FIELD.finditer(rest)}
+    rest = _FIELD.sub(" ", rest)
+    for match in _NODE.finditer(rest):
+        if not int(match["node"]) < names.nodes:
+            raise HypermonError(f"search: there is no node {int(match['node'])}; nodes are 0 to {names.nodes - 1}")
+        nodes[(match["word"] or "of").lower()] = int(match["node"])
+    rest = _NODE.sub(" ", rest)
+    numbers = {name.lower(): node for node, name in names.node_names.items()}
+    unknown = ""
+    for match in list(_PLACE.finditer(rest)):
+        name = match["name"].strip()
+        if name.lower() in numbers:
+            nodes[match["word"].lower()] = numbers[name.lower()]
+            rest = rest.replace(match[0], " ")
+        else:
+            unknown = unknown or name
+    rest = " ".join(rest.split())
+    if rest.lower() in numbers:
+        return Wanted("", "", {"of": numbers[rest.lower()]}, fields)
+    kind, _, name = rest.partition(" ")
+    if kind.lower() in _KINDS and rest.lower() not in _others(names):
+        wanted = Wanted(_KINDS[kind.lower()], name.strip(), nodes, fields)
+        _check(wanted, unknown, names)
+        return wanted
+    return _plain(Wanted("", rest, nodes, fields), unknown, names)
+
+
+def _others(names: Names) -> set[str]:
+    """Names of events that begin with one of those words, and are longer."""
+    return {name.lower() for name in names.events if " " in name}
+
+
+def _check(wanted: Wanted, unknown: str, names: Names) -> None:
+    """Raises HypermonError if there is no state or message of that name."""
+    known = {"state": names.states, "loss": ()}.get(wanted.kind, names.messages)
+    if not wanted.name or _known(wanted.name, known) or not (known or wanted.kind == "loss"):
+        return
+    if unknown:
+        raise HypermonError(_no_node(unknown, names))
+    what = "message" if wanted.kind in ("send", "receive") else wanted.kind
+    if wanted.kind == "loss":
+        raise HypermonError(f"search: {printable(wanted.name)!r} is not understood: loss, or loss of node 3")
+    raise HypermonError(f"search: there is no {what} {printable(wanted.name)!r}; {near(wanted.name, known)}")
+
+
+def _plain(wanted: Wanted, unknown: str, names: Names) -> Wanted:
+    """An item, or the state or message that has the name; raises HypermonError if nothing has."""
+    name = wanted.name.lower()
+    if not name:
+        return wanted
+    kinds = (("", names.events), ("state", names.states), ("message", names.messages))
+    for kind, known in kinds:
+        if name in map(str.lower, known):
+            return Wanted(kind, wanted.name, wanted.nodes, wanted.fields)
+    for kind, known in kinds:
+        if _known(name, known):
+            return Wanted(kind, wanted.name, wanted.nodes, wanted.fields)
+    if _UNNAMED.fullmatch(name):
+        return wanted
+    if unknown:
+        raise HypermonError(_no_node(unknown, names))
+    known = [*names.events, *names.states, *names.messages, *names.node_names.values()]
+    if not known:
+        raise HypermonError(f"search: nothing is named {printable(wanted.name)!r}: this run has no dictionary, so "
+                            f"items are hexadecimal digits; node 3 and loss are understood, too")
+    raise HypermonError(f"search: nothing is named {printable(wanted.name)!r}; "
+                        f"{near(wanted.name, _distinct([*known, 'loss']))}")
+
+
+def _known(part: str, names: Iterable[str]) -> bool:
+    return any(part.lower() in name.lower() for name in names)
+
+
+def _no_node(name: str, names: Names) -> str:
+    said = near(name, names.node_names.values()) if names.node_names else "nodes have no names here"
+    return f"search: no node is named {printable(name)!r}; {said}; nodes are 0 to {names.nodes - 1}"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The names that are near a name, or else all, as far as a line has room."""
+    by_name = {each.lower(): each for each in known}
+    found = [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, _NEAR, 0.5)]
+    if found:
+        return f"near: {printable(', '.join(found))[:_LIST]}"
+    return f"there are {printable(', '.join(by_name.values()))[:_LIST]}"
+
+
+def _distinct(names: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(name for name in names if name is not None))

@@ -1,0 +1,180 @@
+"""What a click, a search or the pointer found, in a browser: the card beside it, and the panel."""
+
+import random
+
+import pytest
+
+from tests.host.external.browsing import browser_page, fits, served
+from tests.host.telling import made_up
+from tests.host.view.test_page import calm, picture, said_of
+
+#: A laptop's window.
+WIDE, TALL = 1366, 768
+LEFT = 96
+
+
+@pytest.fixture
+def story(told):
+    return told(made_up(random.Random(8), 6000), [(1, 7, 10, 20), (3, 2, 100, 30000)])
+
+
+def at(page, time_ps):
+    """The place of a time, in pixels of the window."""
+    begin, end, _ = picture(page)
+    box = page.locator("#lanes").bounding_box()
+    return box["x"] + LEFT + (time_ps - begin) / (end - begin) * (box["width"] - LEFT), box
+
+
+def in_sight(page, name):
+    box = page.locator(name).bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= WIDE
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= TALL
+    return box
+
+
+def beginning(page):
+    """Shows the first 40 us."""
+    page.evaluate("location.hash = 'from=0&span=40000000'")
+    calm(page)
+
+
+def search(page, text):
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    calm(page, 500)
+
+
+def beside(page, time_ps):
+    """The card is in sight, and near the place of that time."""
+    x, _ = at(page, time_ps)
+    box = in_sight(page, "#card")
+    assert min(abs(box["x"] - x), abs(box["x"] + box["width"] - x)) < 20
+    return page.inner_text("#card").split("\n")
+
+
+def test_what_was_found_is_in_sight(story):
+    rows = [row for row in story.sql("select * from framed order by time_ps").to_arrow_table().to_pylist()
+            if row["name"] == "begin" and row["node"] == 2 and not row["aborted"]]
+    states = story.states().to_pylist()
+    with served(story.path, command="view", said=said_of(story)) as address, \
+            browser_page(address, color_scheme="light") as page:
+        page.set_viewport_size({"width": WIDE, "height": TALL})
+        beginning(page)
+        picture(page)
+        in_sight(page, "#panel")
+        assert not page.is_visible("#card")
+
+        # A search: an item with its fields, a state, a message, a loss.
+        for _ in range(2):
+            search(page, "begin of node 2")
+        said = beside(page, rows[1]["time_ps"])
+        assert said[0] == "node 2: begin"
+        for name in ("time", "job", "payload"):
+            assert name in said
+        assert said[said.index("job") + 1] == str(rows[1]["job"])
+        in_sight(page, "#panel")
+        assert f"job\n{rows[1]['job']}" in page.inner_text("#fields")
+        marked = page.evaluate(_MARKED)
+        assert marked > 20      # the frame around it
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        calm(page)
+        assert not page.is_visible("#card")
+        assert page.evaluate(_MARKED) < marked - 20
+        page.keyboard.press("c")
+        beginning(page)
+        search(page, "state phase of node 1")
+        phase = next(row for row in states if row["node"] == 1 and row["name"] == "phase")
+        said = beside(page, phase["begin_ps"])
+        assert said[0] == "node 1: phase"
+        assert "duration" in said
+        search(page, "receive of node 2 from node 3")
+        assert {"from", "sent", "received", "latency"} <= set(page.inner_text("#card").split("\n"))
+        search(page, "loss of node 3")
+        assert page.inner_text("#card").startswith("node 3: lost 2")
+
+        # The pointer, then a click.
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        page.keyboard.press("c")
+        beginning(page)
+        x, box = at(page, phase["begin_ps"])
+        bands = box["y"] + 32 + (box["height"] - 33) / 4
+        for y in range(round(bands), round(bands + (box["height"] - 33) / 4), 3):
+            page.mouse.move(x + 2, y)
+            if page.is_visible("#card") and page.inner_text("#card").startswith("node 1: phase\nfrom"):
+                break
+        assert "duration" in beside(page, phase["begin_ps"])
+        page.mouse.down()
+        page.mouse.up()
+        page.mouse.move(5, 5)
+        calm(page)
+        beside(page, phase["begin_ps"])
+        assert page.inner_text("#detail").startswith("node 1: phase")
+
+
+def test_a_search_lists_its_hits(story):
+    phases = story.sql("select begin_ps from states where name = 'phase' and node = 1 order by 1").fetchall()
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        page.set_viewport_size({"width": WIDE, "height": TALL})
+        picture(page)
+        search(page, "state phase of node 1")
+        in_sight(page, "#side")
+        assert page.locator("#hits-list li").count() == 150
+        assert page.inner_text("#hits-list [aria-current]").endswith("node 1: phase")
+        page.locator("#hits-list button").nth(7).click()
+        calm(page)
+        beside(page, phases[7][0])
+        assert f"a={phases[7][0]}" in page.url
+        page.keyboard.press("n")
+        calm(page)
+        where = "[...document.querySelectorAll('#hits-list button')].findIndex((b) => b.hasAttribute('aria-current'))"
+        assert page.evaluate(where) == 8
+        page.keyboard.press("0")
+        page.keyboard.press("c")
+        page.evaluate("location.hash = 'from=0&span=40000000&a=900000000000'")
+        calm(page)
+        search(page, "state phase of node 1")
+        assert "from the beginning of the run again" in page.inner_text("#detail")
+        other = page.context.browser.new_page()     # Chromium's console has a line for what the server refuses
+        other.goto(page.url)
+        picture(other)
+        search(other, "phas of node 9")
+        assert other.inner_text("#detail") == "search: there is no node 9; nodes are 0 to 3"
+        assert not other.is_visible("#side")
+        for theme in ("light", "dark"):
+            while page.inner_text("#theme").split()[-1] != theme:
+                page.locator("#theme").click()
+        search(page, "state phase")
+        for width in (1366, 400):
+            fits(page, width, 768)
+
+
+#: Pixels of the canvas that have the colour of a frame.
+_MARKED = """async () => {
+  const { colour } = await import('/web/colours.js'), canvas = document.getElementById('lanes');
+  const [r, g, b] = colour('accent').match(/[\\d.]+/g).map(Number);
+  const { data } = canvas.getContext('2d').getImageData(0, 14, canvas.width, canvas.height - 14);
+  let n = 0;
+  for (let k = 0; k < data.length; k += 4) n += data[k] === r && data[k + 1] === g && data[k + 2] === b;
+  return n; }"""
+
+
+def test_names_are_texts(told, tmp_path):
+    """Of a dictionary that somebody else wrote."""
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
+
+    run = told(made_up(random.Random(8), 300))
+    evil = "<img src=x onerror=alert(1)>"
+    book = (run.path / "dictionary.toml").read_text().replace('"phase"', f'"{evil}"') + f'[nodes]\n2 = "{evil}2"\n'
+    (tmp_path / "evil.toml").write_text(book)
+    keep_dictionary(run, tmp_path / "evil.toml")
+    with served(run.path, command="view", said=said_of(run)) as address, browser_page(address) as page:
+        picture(page)
+        search(page, "state <img")
+        assert evil in page.inner_text("#card")
+        assert evil in page.inner_text("#detail")
+        assert page.locator("img").count() == 0

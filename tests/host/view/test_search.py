@@ -1,0 +1,74 @@
+"""What a search understands, what it says otherwise, and the list of its hits."""
+
+import json
+import random
+
+import pytest
+from hypermon.host.errors import HypermonError
+from hypermon.host.view.understood import Names, understood
+
+from tests.host.telling import made_up
+from tests.host.view.test_server import asked, within
+
+NAMES = Names(16, {2: "the radio"}, ["begin", "end", "phase", "state machine"],
+              ["computing", "at the barrier", "phase"], ["border", "cast"])
+
+
+@pytest.mark.parametrize(("text", "kind", "name", "nodes"), [
+    ("computing", "state", "computing", {}), ("COMPUT of node 3", "state", "COMPUT", {"of": 3}),
+    ("at the barrier on the radio", "state", "at the barrier", {"on": 2}), ("phase", "", "phase", {}),
+    ("state phase", "state", "phase", {}), ("border", "message", "border", {}),
+    ("state machine", "", "state machine", {}),
+    ("next send of node 3 to the radio", "send", "", {"of": 3, "to": 2}), ("the radio", "", "", {"of": 2}),
+    ("loss of node 15", "loss", "", {"of": 15}), ("#99", "", "#99", {}), ("7F", "", "7F", {})])
+def test_what_is_understood(text, kind, name, nodes):
+    wanted = understood(text, NAMES)
+    assert (wanted.kind, wanted.name, wanted.nodes) == (kind, name, nodes)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("begin of node 99", "no node 99; nodes are 0 to 15"), ("comptuing", "near: computing"),
+    ("state comptuing", "no state 'comptuing'; near: computing"), ("send bordre", "no message 'bordre'; near: border"),
+    ("begin of the rado", "no node is named 'the rado'; near: the radio"), ("loss there", "loss of node 3"),
+    ("quux", "there are begin, end, phase"), ("x\u202ey\u0007", "nothing is named")])
+def test_what_is_not(text, said):
+    with pytest.raises(HypermonError) as refused:
+        understood(text, NAMES)
+    assert said in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_without_a_dictionary():
+    assert understood("a", Names(4)).name == "a"
+    with pytest.raises(HypermonError, match="no dictionary"):
+        understood("phase", Names(4))
+
+
+def test_hits(told):
+    """In order, those before the time too; a search continues at the other end."""
+    story = told(made_up(random.Random(8), 3000))
+    rows = story.sql("select time_ps, node from framed where name = 'begin' order by time_ps, node").fetchall()
+    at = rows[120][0]
+
+    async def work(client):
+        answer = json.loads(await asked(client, "/hits", q="begin", at=at))
+        found = [(int(hit["time_ps"]), hit["node"]) for hit in answer["hits"]]
+        first = next(k for k, row in enumerate(rows) if row[0] == at)
+        assert found[-150:] == rows[first:first + 150]
+        assert sorted(found[:50]) == rows[first - 50:first]
+        assert (answer["before"], answer["after"]) == (True, True)
+        answer = json.loads(await asked(client, "/hits", q="begin job=2 of node 1", at=at))
+        assert {hit["node"] for hit in answer["hits"]} == {1}
+        last = json.loads(await asked(client, "/search", q="begin", at=rows[-1][0]))
+        assert (int(last["time_ps"]), last["wrapped"]) == (rows[0][0], True)
+        last = json.loads(await asked(client, "/search", q="begin", at=rows[0][0], back=1))
+        assert (int(last["time_ps"]), last["wrapped"]) == (rows[-1][0], True)
+        last = json.loads(await asked(client, "/search", q="phase", at=0))
+        assert not last["wrapped"]
+        for params in ({"q": "begin", "at": "x"}, {"q": "begin"}):
+            async with client.get("/hits", params=params) as refused:
+                assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
+        async with client.get("/hits", params={"q": "node 4", "at": 0}) as refused:
+            assert (refused.status, await refused.text()) == (409, "search: there is no node 4; nodes are 0 to 3")
+
+    within(story, work)
