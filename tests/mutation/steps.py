@@ -111,7 +111,7 @@ _BOARDS_FIRST = {
     "node_emulator": "tests/sim/played/test_emulator_played.py", "reduction": "tests/sim/played/test_reduction.py "
     "-k 'not dense and not classic and not alone'", "board_sync": "tests/hdl/time/test_board_sync.py",
     "link_accounts": "tests/sim/played/test_regeneration.py",
-    "front_ends": "tests/sim/played/test_front_ends_played.py",
+    "front_ends": "tests/sim/played/fronts/test_front_ends_played.py",
     "intake": "tests/sim/played/test_guard.py", "capture": "tests/hdl/whole/test_exact.py -k 'small or waits'",
 }
 

@@ -36,7 +36,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/first-light.md", r"hypermon flash", _BOARD),
     ("docs/first-light.md", r"make bitstream-check", "minutes of place and route; tests/bitstream runs it"),
     ("docs/front-ends.md", r"hypermon (sim uart\.csv|export RUN)",
-     "the Python above it writes the file; tests/sim/played/test_front_ends_played.py plays such nodes"),
+     "the Python above it writes the file; tests/sim/played/fronts/test_front_ends_played.py plays such nodes"),
     ("docs/links.md", r"hypermon (relay|record -b tcp:)", "two machines; tests/host/link runs a relay"),
     ("docs/machines.md", r"hypermon machine run (asciq|qsnet)", _MINUTES),
     ("docs/nodes.md", r"cmake .*pico", "it needs the Pico SDK; tests/node compiles the example with a part of it"),

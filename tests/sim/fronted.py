@@ -61,6 +61,12 @@ class Node:
         self.items += [(begin, bytes([1, byte & 15, byte >> 4]))
                        for begin, byte in zip(self.send(data, gap), data, strict=True)]
 
+    def word(self):
+        """Four bytes that are an item."""
+        data = [self.rng.getrandbits(8) for _ in range(4)]
+        begin, *_ = self.send(data)
+        self.items.append((begin, bytes(nibble for byte in data for nibble in (byte & 15, byte >> 4))))
+
     def idle(self, clocks):
         self.at += clocks * CLOCK
 

@@ -12,8 +12,8 @@ from hypermon.sim.virtual.build import Shell, library, plain_harness
 from hypermon.sim.virtual.link import VirtualLink
 
 from tests.hdl.harness.senders import event_bytes
+from tests.sim.fronted import CLOCK, Node, stimulus
 from tests.sim.plain_host import play, write
-from tests.sim.played.test_front_ends_played import CLOCK, Node, stimulus
 
 #: Causes in a LOSS record, from docs/regeneration.md.
 GATE, LINE = 16, 32

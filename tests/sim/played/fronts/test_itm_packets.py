@@ -18,7 +18,7 @@ from tests.host.external.readers import needs
 from tests.patience import patience
 from tests.sim.fronted import CLOCK, go, uart_rows
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 CRATE = ROOT / "tests" / "sim" / "itm_packets"
 NODES = 8
 BOARD = Geometry(NODES, node_depth=64, vector_depth=512, frame_depth=16, sinks=tuple(Sink), compact_depth=1024,
