@@ -94,17 +94,22 @@ class _TerminalBytes(io.BufferedIOBase):
 
 
 def set_up() -> None:
-    """Replaces ``sys.stdout`` and ``sys.stderr``, those that are open.
+    """Replaces ``sys.stdout`` and ``sys.stderr``.
+
+    Streams that the program's parent has closed become ones that are empty (standard input), that cannot be written
+    (standard output) or that drop everything (standard error). Their descriptors are in use then: otherwise the next
+    file that is opened would get them, and with it what libraries print.
 
     On Windows, a console has an interface of its own, and both stay as they are. So does a stream without a descriptor,
     which a program has put there to read it.
     """
     if sys.platform == "win32":
         return
+    for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8", closefd=False))
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:
-            continue
         try:
             number = stream.fileno()
         except io.UnsupportedOperation:

@@ -80,6 +80,17 @@ def test_errors_need_no_standard_error(run):
     assert process.returncode == 2
 
 
+@pytest.mark.parametrize("command", [["stats", "RUN"], LONG[0], LONG[3]], ids=lambda command: " ".join(command[:4]))
+def test_streams_that_are_closed(run, command):
+    """As by ``>&-`` in a shell: nothing is written in another file's place, and standard output is missed."""
+    command = [*HYPERMON, *(str(run) if word == "RUN" else word for word in command)]
+    for closed, status, said in (("<&-", 0, ""), ("2>&-", 0, ""), (">&-", 2, "Bad file descriptor"),
+                                 ("<&- >&-", 2, "Bad file descriptor"), ("<&- >&- 2>&-", 2, "")):
+        done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *command], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (status, f"hypermon: standard output: {said}\n" if said else "")
+        assert bool(done.stdout) == (status == 0)
+
+
 def test_a_full_pipe_that_does_not_block(tmp_path):
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
