@@ -1,6 +1,6 @@
 // What a click, a search or the pointer found, in words: in a card beside it, and in a panel that stays in sight.
 //
-// What was found has a `kind` (item, state, message, loss, count), `node`, `name`, `from` and, unless it is an item, `to`,
+// What was found has a `kind` (item, state, message, loss, count, shares), `node`, `name`, `from` and, unless it is an item, `to`,
 // which is null if it is not known; a message also has `other`, the node at its other end, and `got`: it was found where
 // it was received.
 import { count, quantity } from './text.js';
@@ -15,6 +15,9 @@ function rows(found, nodes) {
   const { kind, from, to } = found;
   if (kind === 'item') return [['time', absolute(from)]];
   if (kind === 'count') return [['items', found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
+  if (kind === 'shares') {
+    return [...found.shares.map(([name, share]) => [name, share < .01 ? 'under 1 %' : `${Math.round(share * 100)} %`]), ['from', absolute(from)], ['duration', long(found)]];
+  }
   if (kind === 'message') {
     const [sent, received] = found.got ? [to, from] : [from, to];
     return [[found.got ? 'from' : 'to', found.other < 0 ? 'not known' : nodes(found.other)], ['sent', sent === null ? 'not seen' : absolute(sent)],

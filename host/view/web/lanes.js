@@ -1,6 +1,7 @@
 // The lanes of the nodes: counts or single items, states, messages, losses, cursors, on one canvas.
 import { colour, dark } from './colours.js';
 import { count } from './text.js';
+import { filled, means, sharesAt } from './shares.js';
 import { labels, step } from './time.js';
 
 const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6;
@@ -12,11 +13,25 @@ function hue(name) {
   return 35 + hash * 0.618034 % 1 * 290;
 }
 
+// The hue of a state: far from those of the states that are near in the list of all.
+function stateHue(number) { return 35 + (number * 0.618034 + .55) % 1 * 290; }
+
 export class Lanes {
   constructor(canvas) {
     this.canvas = canvas;
     this.depth = [];
     this.colours = {};
+    this.hidden = new Set();    // numbers of states that are not shown
+  }
+
+  // The colours of a state's bar, and of its edges.
+  bar(number) { return `hsl(${stateHue(number)} ${this.dark ? '45% 34%' : '65% 82%'})`; }
+  edge(number) { return `hsl(${stateHue(number)} ${this.dark ? '60% 65%' : '60% 38%'})`; }
+
+  // As red, green and blue. Means of pale colours could not be told from each other.
+  rgb(number) {
+    const [s, l] = this.dark ? [.6, .42] : [.7, .66], a = s * Math.min(l, 1 - l), at = stateHue(number);
+    return [0, 8, 4].map((n) => { const k = (n + at / 30) % 12; return 255 * (l - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))); });
   }
 
   restyle() {
@@ -42,6 +57,8 @@ export class Lanes {
       const lane = span[0] - first;
       this.depth[lane] = Math.max(this.depth[lane] ?? 0, span.level + 1);
     }
+    // A band for the mean of many states; where states were one above another, it is as high as they were.
+    for (const [node] of picture?.spans.kinds ?? []) this.depth[node - first] ??= 1;
     // As tall as the window has room for.
     const deepest = this.depth.reduce((sum, deep) => sum + (deep ?? 0) * SPAN, 0);
     const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 13), 44));
@@ -82,9 +99,11 @@ export class Lanes {
     pen.clip();
     this.grid(pen, view, about);
     if (picture) {
-      if (picture.items) this.items(pen, picture.items); else this.counts(pen, picture);
-      this.spans(pen, picture.spans.rows);
+      if (!picture.items) this.counts(pen, picture);
+      this.counters(pen, picture);
       this.arrows(pen, picture.arrows.rows);
+      if (picture.items) this.items(pen, picture.items);
+      if (picture.spans.many) this.means(pen, picture); else this.spans(pen, picture.spans.rows);
       this.losses(pen, picture.losses);
     }
     this.chosen(pen, view, picture, view.chosen);
@@ -171,15 +190,14 @@ export class Lanes {
     pen.textBaseline = 'middle';
     pen.textAlign = 'left';
     for (const span of rows) {
-      const [node, name, begin, end, seen] = span, lane = this.lanes[node - this.first];
-      if (!lane) continue;
+      const [node, name, begin, end, seen, number] = span, lane = this.lanes[node - this.first];
+      if (!lane || this.hidden.has(number)) continue;
       const from = Math.max(this.x(begin), this.left - 2), to = Math.min(this.x(end), this.left + this.width + 2);
       const y = lane.y + span.level * SPAN + 1, wide = Math.max(to - from, 1);
-      const tone = hue(name.split(' ')[0]);
-      pen.fillStyle = `hsl(${tone} ${this.dark ? '45% 34%' : '65% 82%'})`;
+      pen.fillStyle = this.bar(number);
       pen.fillRect(from, y, wide, SPAN - 2);
       if (wide > 4) {
-        pen.fillStyle = `hsl(${tone} ${this.dark ? '60% 65%' : '60% 38%'})`;
+        pen.fillStyle = this.edge(number);
         pen.fillRect(from, y, 1.5, SPAN - 2);
         if (!seen) for (let x = to - 12; x < to; x += 4) pen.fillRect(x, y, 1.5, SPAN - 2);
       }
@@ -194,6 +212,67 @@ export class Lanes {
       }
     }
   }
+
+  means(pen, picture) {
+    const { columns, span, names } = picture, wide = span / columns, colours = names.map((_, number) => this.rgb(number));
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'left';
+    for (const lane of this.lanes) {
+      const mean = means(picture, lane.node, colours, this.hidden);
+      if (!mean) continue;
+      const y = lane.y + 1, tall = lane.deep - 2;
+      for (let k = 0, to; k < columns; k = to) {
+        const at = 4 * k, covered = mean[at + 3];
+        // Columns of one colour are one rectangle.
+        for (to = k + 1; to < columns && mean[4 * to + 3] === covered && mean[4 * to] === mean[at]
+          && mean[4 * to + 1] === mean[at + 1] && mean[4 * to + 2] === mean[at + 2];) to += 1;
+        if (!covered) continue;
+        pen.fillStyle = `rgb(${mean[at]} ${mean[at + 1]} ${mean[at + 2]} / ${Math.max(covered, .08)})`;
+        const x = this.x(k * wide);
+        pen.fillRect(x, y, this.x(to * wide) - x, tall);
+      }
+      pen.fillStyle = this.colours.ink;
+      for (const [name, from, to] of filled(picture, lane.node, 24)) {
+        if (!this.hidden.has(name)) this.fitted(pen, names[name], this.x(from * wide), y, this.x(to * wide) - this.x(from * wide));
+      }
+    }
+  }
+
+  // A text in a bar, as far as there is room.
+  fitted(pen, text, x, y, wide) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, y, wide - 2, SPAN);
+    pen.clip();
+    pen.fillText(text, Math.max(x, this.left) + 4, y + SPAN / 2 - .5);
+    pen.restore();
+  }
+
+  // A line per counter and node; all nodes have the same scale.
+  counters(pen, { counters, columns, span }) {
+    for (const [name, rows] of Object.entries(counters ?? {})) {
+      if (this.hidden.has(name)) continue;
+      let least = Infinity, most = -Infinity;
+      for (const row of rows) { least = Math.min(least, row[2]); most = Math.max(most, row[3]); }
+      const scale = most - least || 1, wide = span / columns;
+      pen.strokeStyle = this.line(name);
+      pen.lineWidth = 1.5;
+      let before = null;
+      for (const [node, time, low, high, last] of rows) {
+        const lane = this.lanes[node - this.first];
+        if (!lane) continue;
+        const foot = lane.y + lane.deep + lane.band, tall = lane.band - 2, y = (value) => foot - (value - least) / scale * tall;
+        const x = this.x(time);
+        if (before !== node) { if (before !== null) pen.stroke(); pen.beginPath(); pen.moveTo(x, y(last)); } else pen.lineTo(x, y(last));
+        if (high > low && wide) { pen.moveTo(x, y(low)); pen.lineTo(x, y(high)); pen.moveTo(x, y(last)); }
+        before = node;
+      }
+      if (before !== null) pen.stroke();
+      pen.lineWidth = 1;
+    }
+  }
+
+  line(name) { return `hsl(${hue(name)} 75% ${this.dark ? 65 : 40}%)`; }
 
   arrows(pen, rows) {
     const at = (node) => this.heightOf(node);
@@ -301,9 +380,10 @@ export class Lanes {
     if (!picture || !lane || x < this.left) return null;
     const { node } = lane, time = (number) => picture.from + BigInt(Math.round(number));
     const level = Math.floor((y - lane.y) / SPAN);
-    const span = y < lane.y + lane.deep && picture.spans.rows.find((row) => row[0] === node && row.level === level
+    const span = y < lane.y + lane.deep && picture.spans.rows.find((row) => row[0] === node && row.level === level && !this.hidden.has(row[5])
       && this.x(row[2]) <= x && this.x(row[3]) + 1 >= x);
     if (span) return { kind: 'state', node, name: span[1], from: time(span[2]), to: time(span[3]), unseen: !span[4] };
+    if (picture.spans.many && y < lane.y + lane.deep) return this.shares(picture, node, x, time);
     return this.item(picture, node, x) ?? this.loss(picture, node, x, time) ?? this.message(picture, x, y, time)
       ?? this.columns(picture, node, x, time);
   }
@@ -333,6 +413,13 @@ export class Lanes {
       return Math.hypot(x - x0 - along * dx, y - y0 - along * dy) < NEAR;
     });
     return row ? { kind: 'message', name: row[0], node: row[1], other: row[2], from: time(row[3]), to: time(row[4]) } : null;
+  }
+
+  shares(picture, node, x, time) {
+    const wide = picture.span / picture.columns, column = Math.floor(((x - this.left) / this.width * this.span - this.shift) / wide);
+    const found = sharesAt(picture, node, column, this.hidden);
+    return found.length ? { kind: 'shares', node, name: 'states', from: time(column * wide), to: time((column + 1) * wide),
+      shares: found.map(([name, share]) => [picture.names[name], share]) } : null;
   }
 
   columns({ items, counts, columns, first, lanes, span }, node, x, time) {

@@ -4,6 +4,7 @@ import { Boards } from './boards.js';
 import { Words } from './found.js';
 import { Lanes } from './lanes.js';
 import { Overview } from './overview.js';
+import { figuresOf, save } from './selection.js';
 import { Lists } from './side.js';
 import { count } from './text.js';
 import { absolute, exact, rough } from './time.js';
@@ -115,14 +116,14 @@ function texts() {
   if (ended) notes.push(`recording ended: ${ended}`);
   if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
   if (picture?.estimated) notes.push('pale: not counted yet');
-  if (picture?.spans.least_ps) notes.push(`states under ${exact(rough(picture.spans.least_ps))} are not drawn: zoom in`);
-  if (picture?.arrows.more) notes.push('messages are not drawn, there are too many: zoom in');
+  if (picture?.spans.many) notes.push('states: mean colour of each column');
+  if (picture?.arrows.out) notes.push(`${count(picture.arrows.out)} messages of ${count(picture.arrows.out + picture.arrows.rows.length)} are not drawn`);
   by('note').textContent = notes.join('; ');
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
   dataset.to = picture?.to_ps ?? '';
-  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.rows.length ?? '',
+  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.many ? 'shares' : picture?.spans.rows.length ?? '',
     messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
 }
 
@@ -141,6 +142,7 @@ function moved() {
   const margin = BigInt(Math.round(view.span * .9));
   if (view.from < begin - margin) view.from = begin - margin;
   if (view.from > end - BigInt(Math.round(view.span * .1))) view.from = end - BigInt(Math.round(view.span * .1));
+  pointed = null;
   mark();
   draw();
   refresh();
@@ -314,10 +316,41 @@ async function list(q, found) {
   } else lists.mark('hits', listed.hits.findIndex(same));
 }
 
-// What is shown, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
-async function perfetto() {
-  const low = view.from < begin ? begin : view.from, high = view.from + BigInt(Math.ceil(view.span));
-  const stretch = new URLSearchParams({ from: low, to: high > end ? end : high });
+// The interval between the cursors; null: there is none.
+function between() {
+  const { a, b } = view;
+  return a === null || b === null || a === b ? null : a < b ? [a, b] : [b, a];
+}
+
+async function statistics() {
+  if (!between()) return;
+  try {
+    await figuresOf(...between(), nodeName);
+    complain('');
+    lists.open('statistics', true);
+  } catch (error) {
+    complain(reason(error));
+  }
+}
+
+async function file(kind) {
+  if (!between()) return;
+  const buttons = by('statistics').querySelectorAll('.choices button');
+  buttons.forEach((button) => { button.disabled = true; });
+  try {
+    await save(kind, ...between());
+    complain('');
+  } catch (error) {
+    complain(reason(error));
+  } finally {
+    buttons.forEach((button) => { button.disabled = false; });
+  }
+}
+
+// What is shown or selected, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
+async function perfetto([from, to]) {
+  const low = from < begin ? begin : from;
+  const stretch = new URLSearchParams({ from: low, to: to > end ? end : to });
   const tab = window.open('', '_blank');
   try {
     const answer = await fetch(`perfetto?${stretch}`, { method: 'POST' });
@@ -329,14 +362,23 @@ async function perfetto() {
     tab.location = new URL(`perfetto/#!/viewer?${values}`, location.href.split('#')[0]).href;
   } catch (error) {
     tab?.close();
-    complain(error.message);
+    complain(reason(error));
   }
 }
+
+const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 
 // ------------------------------------------------------------------------------------ mouse and keys
 
 const stage = by('lanes');
-let held = null;
+let held = null, selecting = false;
+
+// Whether a drag selects an interval, also without Shift.
+function selects(yes) {
+  selecting = yes;
+  by('select').setAttribute('aria-pressed', yes);
+  stage.classList.toggle('selects', yes);
+}
 
 function timeAt(x) {
   return view.from + BigInt(Math.round((x - lanes.left) / lanes.width * view.span));
@@ -351,7 +393,7 @@ stage.addEventListener('wheel', (event) => {
 
 stage.addEventListener('pointerdown', (event) => {
   if (event.button !== 0) return;
-  held = { x: event.offsetX, from: view.from, far: false };
+  held = { x: event.offsetX, from: view.from, far: false, selects: selecting || event.shiftKey };
   stage.setPointerCapture(event.pointerId);
 });
 
@@ -359,7 +401,11 @@ stage.addEventListener('pointermove', (event) => {
   if (held) {
     const far = event.offsetX - held.x;
     held.far ||= Math.abs(far) > 3;
-    if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
+    if (held.far && held.selects) {
+      view.a = timeAt(Math.max(Math.min(held.x, event.offsetX), lanes.left));
+      view.b = timeAt(Math.max(held.x, event.offsetX, lanes.left));
+      draw();
+    } else if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
     return;
   }
   const found = lanes.under(picture, view, event.offsetX, event.offsetY);
@@ -371,6 +417,7 @@ stage.addEventListener('pointerleave', () => { pointed = null; card(); });
 
 stage.addEventListener('pointerup', (event) => {
   const click = held && !held.far;
+  if (held?.far && held.selects) { linkSoon(); statistics(); }
   held = null;
   if (!click || event.offsetX < lanes.left) return;
   const under = lanes.under(picture, view, event.offsetX, event.offsetY);
@@ -404,16 +451,16 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: perfetto, t: () => theme(), '?': help };
+  p: () => perfetto(shown()), i: () => selects(!selecting), enter: statistics, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
     event.preventDefault();
-    if (!event.target.matches('input')) { choose(null); words.say(''); }
+    if (!event.target.matches('input')) { choose(null); words.say(''); selects(false); }
     stage.focus();
     return;
   }
-  if (!about || event.target.matches('input') || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!about || event.target.matches('input, select') || (event.key === 'Enter' && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
 });
@@ -424,7 +471,12 @@ by('hits-close').addEventListener('click', () => lists.open('hits', false));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
 by('now').addEventListener('click', now);
-by('perfetto').addEventListener('click', perfetto);
+by('perfetto').addEventListener('click', () => perfetto(shown()));
+by('select').addEventListener('click', () => selects(!selecting));
+by('statistics-close').addEventListener('click', () => lists.open('statistics', false));
+by('selected-perfetto').addEventListener('click', () => { if (between()) perfetto(between()); });
+by('selected-report').addEventListener('click', () => file('report'));
+by('selected-export').addEventListener('click', () => file(by('format').value));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
