@@ -7,6 +7,7 @@ import mimetypes
 import os
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
+from pathlib import Path
 from typing import IO, Any
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from hypermon.host.live.files import GoneError, command_file
 from hypermon.host.live.guard import Visits, guard
 from hypermon.host.live.listen import listening_to, until_interrupted
 from hypermon.host.text.printable import printable
+from hypermon.host.view.bookmarks import add, bookmarks, remove
 from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
 from hypermon.host.view.search import Found, hits, search
@@ -56,6 +58,7 @@ def application(pictures: Pictures, token: str | None = None) -> web.Application
     app.add_routes([
         web.get("/", _page), web.get("/web/{name}", _file), web.get("/run", _run), web.get("/overview", _overview),
         web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search), web.get("/hits", _hits),
+        web.get("/bookmarks", _bookmarks), web.post("/bookmarks", _bookmark), web.post("/bookmarks/remove", _unmark),
         web.get("/statistics", _statistics), web.post("/file", _made_file),
         web.get("/perfetto/trace", _trace), web.post("/perfetto", _may_perfetto),
         web.get("/perfetto/{name:.*}", _interface)])
@@ -132,6 +135,34 @@ async def _hits(request: web.Request) -> web.Response:
     pictures, text = request.app[_PICTURES], request.query.get("q", "")
     at = number(request.query, "at", -2**62, 2**62)
     return web.json_response(await _made(request, lambda: hits(pictures, text, at)))
+
+
+# --------------------------------------------------------------------------------------- bookmarks
+
+async def _kept(request: web.Request, change: Callable[[Path], list[dict[str, Any]]],
+                writes: bool = True) -> web.Response:
+    """The bookmarks after a change. It may wait for who else writes into the RUN, and pictures do not."""
+    pictures = request.app[_PICTURES]
+    if writes and pictures.about()["growing"]:
+        raise web.HTTPConflict(text="bookmarks: the recording has not ended yet")
+    try:
+        return web.json_response(await asyncio.to_thread(change, pictures.run.path))
+    except HypermonError as error:
+        raise web.HTTPConflict(text=printable(str(error))) from None
+
+
+async def _bookmarks(request: web.Request) -> web.Response:
+    return await _kept(request, bookmarks, writes=False)
+
+
+async def _bookmark(request: web.Request) -> web.Response:
+    note, address = request.query.get("note", ""), request.query.get("address", "")
+    return await _kept(request, lambda run: add(run, note, address))
+
+
+async def _unmark(request: web.Request) -> web.Response:
+    which = number(request.query, "number", 1, 2**31)
+    return await _kept(request, lambda run: remove(run, which))
 
 
 # ------------------------------------------------------------------------------------- an interval

@@ -21,12 +21,15 @@ export class Lanes {
     this.canvas = canvas;
     this.depth = [];
     this.colours = {};
-    this.hidden = new Set();    // numbers of states that are not shown
+    this.hidden = new Set();    // numbers of states, and names of counters, that are not shown
+    this.pinned = new Set();    // nodes whose lanes come first
   }
 
   // The colours of a state's bar, and of its edges.
   bar(number) { return `hsl(${stateHue(number)} ${this.dark ? '45% 34%' : '65% 82%'})`; }
   edge(number) { return `hsl(${stateHue(number)} ${this.dark ? '60% 65%' : '60% 38%'})`; }
+
+  mean(number) { return `rgb(${this.rgb(number).join(' ')})`; }
 
   // As red, green and blue. Means of pale colours could not be told from each other.
   rgb(number) {
@@ -43,8 +46,10 @@ export class Lanes {
   get width() { return Math.max(this.canvas.clientWidth - this.left, 50); }
 
   // Depths of states only grow, so that lanes keep their places while a user moves.
-  place(picture, about, first, lanes, room) {
+  // `nodes`: those that are shown, in order.
+  place(picture, about, first, nodes, room) {
     if (this.first !== first) { this.depth = []; this.first = first; }
+    const lanes = nodes.length;
     const open = new Map();
     for (const span of picture?.spans?.rows ?? []) {
       const ends = (open.get(span[0]) ?? []).filter((end) => end > span[2]);
@@ -60,15 +65,16 @@ export class Lanes {
     // A band for the mean of many states; where states were one above another, it is as high as they were.
     for (const [node] of picture?.spans.kinds ?? []) this.depth[node - first] ??= 1;
     // As tall as the window has room for.
-    const deepest = this.depth.reduce((sum, deep) => sum + (deep ?? 0) * SPAN, 0);
+    const deepest = nodes.reduce((sum, node) => sum + (this.depth[node - first] ?? 0) * SPAN, 0);
     const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 13), 44));
     this.lanes = [];
     let y = AXIS;
-    for (let lane = 0; lane < lanes; lane += 1) {
-      const deep = (this.depth[lane] ?? 0) * SPAN, node = first + lane;
+    for (const node of nodes) {
+      const deep = (this.depth[node - first] ?? 0) * SPAN;
       this.lanes.push({ node, y, deep, band, tall: deep + band + 4, name: about.node_names[node] ?? `node ${node}` });
       y += deep + band + 4;
     }
+    this.byNode = new Map(this.lanes.map((lane) => [lane.node, lane]));
     this.height = y + 1;
   }
 
@@ -86,10 +92,11 @@ export class Lanes {
 
   x(time) { return this.left + (time + this.shift) / this.span * this.width; }
 
-  draw(view, picture, about, lanes, room) {
+  draw(view, picture, about, nodes, room) {
     if (!this.dark && !this.colours.ink) this.restyle();
-    this.place(picture, about, view.first, lanes, room);
+    this.place(picture, about, view.first, nodes, room);
     this.span = view.span;
+    this.last = view.first + (picture?.lanes ?? nodes.length) - 1;
     this.shift = picture ? Number(picture.from - view.from) : 0;
     const pen = this.begin();
     this.names(pen);
@@ -109,6 +116,17 @@ export class Lanes {
     this.chosen(pen, view, picture, view.chosen);
     this.cursors(pen, view);
     pen.restore();
+    this.base(pen);
+  }
+
+  // The time to which those of the axis are added.
+  base(pen) {
+    if (!this.common) return;
+    pen.textBaseline = 'alphabetic';
+    pen.textAlign = 'left';
+    pen.fillStyle = this.colours.ink;
+    // On the line of the labels, if there is room at their left.
+    pen.fillText(this.common, 4, pen.measureText(this.common).width < this.left - 8 ? AXIS - 6 : AXIS - 20);
   }
 
   names(pen) {
@@ -119,7 +137,7 @@ export class Lanes {
       pen.fillStyle = this.colours.line;
       pen.fillRect(0, Math.round(y) - 1, this.canvas.clientWidth, 1);
       pen.fillStyle = this.colours.ink;
-      let text = short && name === `node ${node}` ? `${node}` : name;
+      let text = `${this.pinned.has(node) ? '▲ ' : ''}${short && name === `node ${node}` ? node : name}`;
       while (text.length > 2 && pen.measureText(text).width > this.left - 10) text = `${text.replace(/…$/, '').slice(0, -1)}…`;
       pen.fillText(text, this.left - 6, y + tall / 2);
     }
@@ -127,7 +145,7 @@ export class Lanes {
 
   grid(pen, view, about) {
     const every = step(view.span / Math.max(2, this.width / 120)), big = BigInt(every);
-    const { base, text } = labels(view.from, view.span, every), end = view.from + BigInt(Math.ceil(view.span));
+    const { base, common, text } = labels(view.from, view.span, every), end = view.from + BigInt(Math.ceil(view.span));
     pen.textBaseline = 'alphabetic';
     pen.textAlign = 'left';
     for (let at = (view.from - base) / big * big + base; at <= end; at += big) {
@@ -137,6 +155,7 @@ export class Lanes {
       pen.fillStyle = this.colours.quiet;
       if (x + pen.measureText(text(at)).width < this.left + this.width) pen.fillText(text(at), x + 3, AXIS - 6);
     }
+    this.common = common;
     // Single clocks, where they are far enough apart.
     const wide = about.clock_ps / view.span * this.width;
     if (wide < 5) return;
@@ -174,7 +193,7 @@ export class Lanes {
     pen.textBaseline = 'middle';
     pen.textAlign = 'left';
     for (let k = time.length - 1; k >= 0; k -= 1) {
-      const lane = this.lanes[node[k] - this.first];
+      const lane = this.byNode.get(node[k]);
       if (!lane) continue;
       const x = this.x(time[k]), y = lane.y + lane.deep + 2;
       pen.fillStyle = hues[label[k]];
@@ -190,7 +209,7 @@ export class Lanes {
     pen.textBaseline = 'middle';
     pen.textAlign = 'left';
     for (const span of rows) {
-      const [node, name, begin, end, seen, number] = span, lane = this.lanes[node - this.first];
+      const [node, name, begin, end, seen, number] = span, lane = this.byNode.get(node);
       if (!lane || this.hidden.has(number)) continue;
       const from = Math.max(this.x(begin), this.left - 2), to = Math.min(this.x(end), this.left + this.width + 2);
       const y = lane.y + span.level * SPAN + 1, wide = Math.max(to - from, 1);
@@ -259,7 +278,7 @@ export class Lanes {
       pen.lineWidth = 1.5;
       let before = null;
       for (const [node, time, low, high, last] of rows) {
-        const lane = this.lanes[node - this.first];
+        const lane = this.byNode.get(node);
         if (!lane) continue;
         const foot = lane.y + lane.deep + lane.band, tall = lane.band - 2, y = (value) => foot - (value - least) / scale * tall;
         const x = this.x(time);
@@ -281,6 +300,7 @@ export class Lanes {
     pen.lineWidth = 1;
     for (const [, sender, receiver, sent, received] of rows) {
       const x0 = this.x(sent), y0 = at(sender), x1 = this.x(received), y1 = at(receiver);
+      if (Number.isNaN(y0 + y1)) continue;
       const turn = Math.atan2(y1 - y0, x1 - x0);
       pen.beginPath();
       pen.moveTo(x0, y0);
@@ -299,7 +319,7 @@ export class Lanes {
     pen.textBaseline = 'top';
     pen.textAlign = 'left';
     for (const [node, from, to, lost] of rows) {
-      const lane = this.lanes[node - this.first];
+      const lane = this.byNode.get(node);
       if (!lane) continue;
       const x = this.x(from), wide = Math.max(this.x(to) - x, 2);
       pen.fillStyle = this.colours.bad;
@@ -354,17 +374,16 @@ export class Lanes {
     pen.lineWidth = 1;
   }
 
+  // Where messages of a node begin and end; not a number if its lane is hidden.
   heightOf(node) {
-    const last = this.first + this.lanes.length - 1;
-    if (node < this.first) return AXIS;
-    if (node > last) return this.height;
-    const lane = this.lanes[node - this.first];
-    return lane.y + lane.deep + lane.band / 2 + 2;
+    const lane = this.byNode.get(node);
+    if (lane) return lane.y + lane.deep + lane.band / 2 + 2;
+    return node < this.first ? AXIS : node > this.last ? this.height : NaN;
   }
 
   // Where something is, in pixels; null if its lane is not there.
   where(view, picture, found) {
-    const lane = this.lanes?.find((each) => each.node === found.node);
+    const lane = this.byNode?.get(found.node);
     if (!lane) return null;
     const at = (time) => this.left + Number(time - view.from) / view.span * this.width;
     const x = at(found.from), along = found.to === null || found.to === undefined ? 0 : at(found.to) - x;
@@ -372,6 +391,11 @@ export class Lanes {
       && picture.from + BigInt(Math.round(row[2])) === found.from);
     const top = lane.y + (found.kind === 'state' ? (span ? span.level * SPAN : 0) : found.kind === 'item' ? lane.deep + 1 : 1);
     return { x, along, wide: Math.max(along, 0), top, bottom: found.kind === 'state' ? top + SPAN : lane.y + lane.tall - 1, lane };
+  }
+
+  // The node whose name is at a place; null: none.
+  nameAt(x, y) {
+    return x < this.left ? this.lanes?.find((each) => y >= each.y && y < each.y + each.tall)?.node ?? null : null;
   }
 
   // What is at a place, as found.js describes it; null: nothing.

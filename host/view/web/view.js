@@ -1,10 +1,13 @@
 // The time line: what is shown, how a user moves, and what the server is asked.
 import { ask, by, reason, unpacked } from './ask.js';
 import { Boards } from './boards.js';
+import { Bookmarks } from './bookmarks.js';
 import { Words } from './found.js';
 import { Lanes } from './lanes.js';
 import { Overview } from './overview.js';
-import { figuresOf, save } from './selection.js';
+import { Search } from './searching.js';
+import { figuresOf, openPerfetto, save } from './selection.js';
+import { Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from './text.js';
 import { absolute, exact, rough } from './time.js';
@@ -26,6 +29,7 @@ const past = [], GROWS_MS = 400;
 const nodeName = (node) => about.node_names[node] ?? `node ${node}`;
 const words = new Words(by('card'), by('detail'), by('fields'), nodeName,
   async ({ from, node }) => (await ask('item', { at: from, node })).json());
+const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); linkSoon(); });
 const lists = new Lists(() => { draw(); refresh(); });
 
 // ------------------------------------------------------------------------------------ the server
@@ -71,7 +75,8 @@ function draw() {
   drawn = true;
   requestAnimationFrame(() => {
     drawn = false;
-    lanes.draw(view, picture, about, Math.min(about.nodes - view.first, shownLanes()),
+    shows.legend(picture);
+    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())),
       window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12);
     card();
     texts();
@@ -93,6 +98,11 @@ function choose(found, note) {
   pointed = null;
   if (found) words.panel(found, note).then(card).catch((error) => complain(reason(error)));
   draw();
+}
+
+function laneMenu() {
+  const place = view.chosen && lanes.where(view, picture, view.chosen);
+  if (place) shows.menu(view.chosen.node, 8, place.lane.y + 6);
 }
 
 // Where many lanes need more than the window: the one of what was chosen comes into it.
@@ -134,14 +144,19 @@ function mark() {
 
 // ------------------------------------------------------------------------------------ moving
 
+// The whole run with a little room on both sides is the longest stretch, two clocks are the shortest.
+function allowed(span) {
+  return Math.min(Math.max(span, about.clock_ps * 2, 4), Math.max(Number(end - begin) * 1.02, 4));
+}
+
 function moved() {
-  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
-  const span = Math.min(Math.max(view.span, least), most);
+  const span = allowed(view.span);
   view.from += BigInt(Math.round((view.span - span) / 2));
   view.span = span;
-  const margin = BigInt(Math.round(view.span * .9));
-  if (view.from < begin - margin) view.from = begin - margin;
-  if (view.from > end - BigInt(Math.round(view.span * .1))) view.from = end - BigInt(Math.round(view.span * .1));
+  // Not past the run.
+  const slack = Math.min(Number(end - begin) * .01, span * .02), last = end + BigInt(Math.round(slack - span));
+  if (view.from > last) view.from = last;
+  if (view.from < begin - BigInt(Math.round(slack))) view.from = begin - BigInt(Math.round(slack));
   pointed = null;
   mark();
   draw();
@@ -176,8 +191,7 @@ function now() {
 
 // The time at `share` of the picture stays where it is.
 function zoom(factor, share = .5) {
-  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
-  const span = Math.min(Math.max(view.span * factor, least), most);
+  const span = allowed(view.span * factor);
   if (follows === 'now') share = .98; else follows = 'still';
   view.from += BigInt(Math.round((view.span - span) * share));
   view.span = span;
@@ -240,13 +254,19 @@ function linkSoon() {
 }
 
 function link() {
+  history.replaceState(null, '', `#${address()}`);
+}
+
+function address() {
   const values = { from: view.from, span: Math.round(view.span) };
   if (view.a !== null) values.a = view.a;
   if (view.b !== null) values.b = view.b;
   if (view.first) values.first = view.first;
   if (view.board) values.board = 1;
   if (by('text').value) values.q = by('text').value;
-  history.replaceState(null, '', `#${new URLSearchParams(values)}`);
+  const text = new URLSearchParams(values);
+  shows.save(text);
+  return text.toString();
 }
 
 function open() {
@@ -259,6 +279,7 @@ function open() {
   view.board = values.get('board') === '1' ? boards.of(view.first) : null;
   if (view.board) view.first = view.board.first;
   boards.mark(view.board);
+  shows.load(values, about.nodes);
   by('text').value = values.get('q') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
@@ -271,6 +292,7 @@ function show(found, note) {
   view.a = time;
   if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
+  shows.away.delete(found.node);
   choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
     other: found.other, got: found.received }, note);
   const share = Number(time - view.from) / view.span;
@@ -278,42 +300,11 @@ function show(found, note) {
   requestAnimationFrame(() => requestAnimationFrame(reveal));
 }
 
-async function find(backwards) {
-  const q = by('text').value.trim();
-  if (!q) { by('text').focus(); return; }
-  const at = view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n);
-  words.say('searching');
-  try {
-    const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
-    complain('');
-    if (!found) {
-      lists.open('hits', false);
-      choose(null);
-      words.say(`${q}: none in the whole run`);
-      return;
-    }
-    show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
-    await list(q, found);
-  } catch (error) {
-    lists.open('hits', false);
-    choose(null);
-    complain('');
-    words.say(reason(error));
-  }
-}
+const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
+const searching = new Search(words, lists, nodeName, { show, choose, complain });
 
-// The list stays while one goes from hit to hit in it.
-let listed = { q: '', hits: [] };
-async function list(q, found) {
-  const same = (hit) => hit.time_ps === found.time_ps && hit.node === found.node && hit.text === found.text;
-  if (listed.q !== q || by('hits').hidden || !listed.hits.some(same)) {
-    listed = { q, ...await (await ask('hits', { q, at: found.time_ps })).json() };
-    if (by('text').value.trim() !== q) return;
-    const { hits, before, after } = listed, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');
-    lists.show('hits', `${more ? `${hits.length} of the hits` : hits.length === 1 ? '1 hit' : `${hits.length} hits`}`,
-      hits.map((hit) => [`${absolute(BigInt(hit.time_ps), 1000)} ${hit.node < 0 ? '' : nodeName(hit.node)}: ${hit.text}`, () => show(hit)]),
-      hits.findIndex(same), more && `There are ${more} ones. N goes on.`);
-  } else lists.mark('hits', listed.hits.findIndex(same));
+function find(backwards) {
+  searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
 }
 
 // The interval between the cursors; null: there is none.
@@ -347,21 +338,11 @@ async function file(kind) {
   }
 }
 
-// What is shown or selected, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
 async function perfetto([from, to]) {
-  const low = from < begin ? begin : from;
-  const stretch = new URLSearchParams({ from: low, to: to > end ? end : to });
-  const tab = window.open('', '_blank');
   try {
-    const answer = await fetch(`perfetto?${stretch}`, { method: 'POST' });
-    if (!answer.ok) throw new Error(await answer.text());
+    await openPerfetto(from < begin ? begin : from, to > end ? end : to);
     complain('');
-    const positive = (ps) => ps < 0n ? 0n : ps;
-    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${stretch}`, location.href.split('#')[0]).href,
-      visStart: positive(low) / 1000n, visEnd: positive(BigInt(stretch.get('to'))) / 1000n + 1n });
-    tab.location = new URL(`perfetto/#!/viewer?${values}`, location.href.split('#')[0]).href;
   } catch (error) {
-    tab?.close();
     complain(reason(error));
   }
 }
@@ -419,7 +400,13 @@ stage.addEventListener('pointerup', (event) => {
   const click = held && !held.far;
   if (held?.far && held.selects) { linkSoon(); statistics(); }
   held = null;
-  if (!click || event.offsetX < lanes.left) return;
+  shows.close();
+  if (!click) return;
+  if (event.offsetX < lanes.left) {
+    const node = lanes.nameAt(event.offsetX, event.offsetY);
+    if (node !== null) shows.menu(node, 8, event.offsetY + 6);
+    return;
+  }
   const under = lanes.under(picture, view, event.offsetX, event.offsetY);
   cursor(event.shiftKey ? 'b' : 'a', under?.kind === 'item' ? under.from : timeAt(event.offsetX));
   choose(under);
@@ -451,23 +438,22 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(!selecting), enter: statistics, t: () => theme(), '?': help };
+  p: () => perfetto(shown()), i: () => selects(!selecting), b: () => bookmarks.toggle(), enter: statistics, l: laneMenu, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
     event.preventDefault();
-    if (!event.target.matches('input')) { choose(null); words.say(''); selects(false); }
+    if (!event.target.matches('input')) { choose(null); words.say(''); selects(false); shows.close(); }
     stage.focus();
     return;
   }
-  if (!about || event.target.matches('input, select') || (event.key === 'Enter' && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!about || event.target.matches('input, select') || ((event.key === 'Enter' || event.key === ' ') && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
 });
 
 by('search').addEventListener('submit', (event) => { event.preventDefault(); find(false); });
 by('previous').addEventListener('click', () => find(true));
-by('hits-close').addEventListener('click', () => lists.open('hits', false));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
 by('now').addEventListener('click', now);
