@@ -233,28 +233,42 @@ export class Lanes {
   }
 
   means(pen, picture) {
-    const { columns, span, names } = picture, wide = span / columns, colours = names.map((_, number) => this.rgb(number));
+    const { columns, span, names } = picture, wide = span / columns, { image, rows } = this.image(picture);
     pen.textBaseline = 'middle';
     pen.textAlign = 'left';
+    pen.imageSmoothingEnabled = false;
+    pen.fillStyle = this.colours.ink;
+    const x = this.x(0), to = this.x(span);
     for (const lane of this.lanes) {
-      const mean = means(picture, lane.node, colours, this.hidden);
-      if (!mean) continue;
-      const y = lane.y + 1, tall = lane.deep - 2;
-      for (let k = 0, to; k < columns; k = to) {
-        const at = 4 * k, covered = mean[at + 3];
-        // Columns of one colour are one rectangle.
-        for (to = k + 1; to < columns && mean[4 * to + 3] === covered && mean[4 * to] === mean[at]
-          && mean[4 * to + 1] === mean[at + 1] && mean[4 * to + 2] === mean[at + 2];) to += 1;
-        if (!covered) continue;
-        pen.fillStyle = `rgb(${mean[at]} ${mean[at + 1]} ${mean[at + 2]} / ${Math.max(covered, .08)})`;
-        const x = this.x(k * wide);
-        pen.fillRect(x, y, this.x(to * wide) - x, tall);
-      }
-      pen.fillStyle = this.colours.ink;
-      for (const [name, from, to] of filled(picture, lane.node, 24)) {
-        if (!this.hidden.has(name)) this.fitted(pen, names[name], this.x(from * wide), y, this.x(to * wide) - this.x(from * wide));
+      if (!rows.has(lane.node)) continue;
+      pen.drawImage(image, 0, rows.get(lane.node), columns, 1, x, lane.y + 1, to - x, lane.deep - 2);
+      for (const [name, from, end] of filled(picture, lane.node, 24)) {
+        if (!this.hidden.has(name)) this.fitted(pen, names[name], this.x(from * wide), lane.y + 1, (end - from) * wide / this.span * this.width);
       }
     }
+  }
+
+  // The mean colours of a picture, a row of pixels per node: made once, and stretched while a user moves.
+  image(picture) {
+    const key = JSON.stringify([[...this.hidden], this.dark]);
+    if (picture.means?.key === key) return picture.means;
+    const { columns, spans, names } = picture, colours = names.map((_, number) => this.rgb(number));
+    const nodes = [...new Set(spans.kinds.map(([node]) => node))], rows = new Map();
+    const image = Object.assign(document.createElement('canvas'), { width: columns, height: Math.max(nodes.length, 1) });
+    const canvas = image.getContext('2d'), pixels = canvas.createImageData(columns, image.height);
+    for (const node of nodes) {
+      const mean = means(picture, node, colours, this.hidden);
+      if (!mean) continue;
+      const at = rows.size * columns * 4;
+      for (let k = 0; k < mean.length; k += 4) {
+        pixels.data.set(mean.subarray(k, k + 3), at + k);
+        pixels.data[at + k + 3] = mean[k + 3] ? Math.max(mean[k + 3], .1) * 255 : 0;
+      }
+      rows.set(node, rows.size);
+    }
+    canvas.putImageData(pixels, 0, 0);
+    picture.means = { key, image, rows };
+    return picture.means;
   }
 
   // A text in a bar, as far as there is room.
