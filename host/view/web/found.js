@@ -109,3 +109,29 @@ export class Words {
     this.card.hidden = true;
   }
 }
+
+// What was chosen, for the address; and the same again in a picture, or null if it is not there.
+export function written(found) {
+  return found && ['item', 'state', 'message', 'loss'].includes(found.kind) ? `${found.kind}.${found.node}.${found.from}${found.got ? '.got' : ''}` : '';
+}
+
+export function again(picture, text) {
+  const parts = /^(item|state|message|loss)\.(\d{1,5})\.(-?\d{1,20})(\.got)?$/.exec(text);
+  if (!parts) return null;
+  const [, kind, number, from, got] = parts, node = Number(number), at = Number(BigInt(from) - picture.from);
+  const time = (value) => picture.from + BigInt(Math.round(value)), same = (value) => Math.round(value) === at;
+  if (kind === 'item') {
+    const k = picture.items?.time.findIndex((value, place) => value === at && picture.items.node[place] === node) ?? -1;
+    return k < 0 ? null : { kind, node, name: picture.items.labels[picture.items.label[k]], from: time(at) };
+  }
+  if (kind === 'state') {
+    const row = picture.spans.rows.find((each) => each[0] === node && same(each[2]));
+    return row ? { kind, node, name: row[1], from: time(at), to: time(row[3]), unseen: !row[4] } : null;
+  }
+  if (kind === 'loss') {
+    const row = picture.losses.find((each) => each[0] === node && same(each[1]));
+    return row ? { kind, node, name: `lost ${count(row[3])}`, from: time(at), to: time(row[2]), outages: row[4] } : null;
+  }
+  const row = picture.arrows.rows.find((each) => got ? each[2] === node && same(each[4]) : each[1] === node && same(each[3]));
+  return row ? { kind, node, name: row[0], other: got ? row[1] : row[2], from: time(at), to: time(got ? row[3] : row[4]), got: Boolean(got) } : null;
+}

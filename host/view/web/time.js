@@ -22,12 +22,6 @@ export function exact(ps) {
   return `${sign}${size / unit}${unit > 1n && part ? `.${grouped(part)}` : ''} ${name}`;
 }
 
-// A number of picoseconds with its first two digits, rounded down.
-export function rough(ps) {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(ps, 1))) - 1);
-  return BigInt(Math.floor(ps / unit)) * BigInt(unit);
-}
-
 // A round step of at least the given number of picoseconds: 1, 2 or 5 times a power of ten.
 export function step(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));

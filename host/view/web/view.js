@@ -2,15 +2,17 @@
 import { ask, by, reason, unpacked } from './ask.js';
 import { Boards } from './boards.js';
 import { Bookmarks } from './bookmarks.js';
-import { Words } from './found.js';
+import { again, Words, written } from './found.js';
 import { Lanes } from './lanes.js';
+import { cursors, notes, range } from './notes.js';
 import { Overview } from './overview.js';
+import { Pointer } from './pointer.js';
 import { Search } from './searching.js';
 import { figuresOf, openPerfetto, save } from './selection.js';
 import { Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from './text.js';
-import { absolute, exact, rough } from './time.js';
+import { exact } from './time.js';
 
 const LANES = 64, OVERVIEW = 1200;
 
@@ -19,8 +21,8 @@ const overview = new Overview(by('overview'), (from, to) => {
   const whole = Number(end - begin);
   go(begin + BigInt(Math.round(from * whole)), (to - from) * whole);
 });
-// Absolute times are BigInt picoseconds; a span is a number of them.
-const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null, chosen: null };
+// Absolute times are BigInt picoseconds; a span is a number of them. `wanted`: what the address says was chosen.
+const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null, chosen: null, wanted: '' };
 const boards = new Boards(by('boards'), (board) => { onlyBoard(board); moved(); });
 let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
 // While a recording goes on: 'all' shows all of it, 'now' keeps its end in the picture, 'still' shows what it shows.
@@ -52,6 +54,7 @@ async function refresh() {
         first: view.first, lanes: shownLanes() }));
       picture = Object.assign(got, { from: BigInt(got.from_ps), span });
       complain(got.trouble);
+      if (view.wanted && picture.from === view.from) rechoose();
       draw();
     }
   } catch (error) {
@@ -95,9 +98,17 @@ function card() {
 // `note`: what is said of it besides.
 function choose(found, note) {
   view.chosen = found;
+  view.wanted = '';
   pointed = null;
+  linkSoon();
   if (found) words.panel(found, note).then(card).catch((error) => complain(reason(error)));
   draw();
+}
+
+// What the address says was chosen, once its picture is there.
+function rechoose() {
+  const found = again(picture, view.wanted);
+  if (found) choose(found); else if (picture.ready) view.wanted = '';
 }
 
 function laneMenu() {
@@ -116,19 +127,9 @@ function reveal() {
 }
 
 function texts() {
-  const close = Math.max(view.span / 1000, 1);
-  by('range').textContent = `${absolute(view.from, close)} to ${absolute(view.from + BigInt(Math.round(view.span)), close)} (${exact(BigInt(Number(view.span.toPrecision(4))))})`;
-  const { a, b } = view;
-  by('cursors').textContent = [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
-    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
-  const notes = [];
-  if (about.growing) notes.push('recording; states and messages appear when it has ended');
-  if (ended) notes.push(`recording ended: ${ended}`);
-  if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
-  if (picture?.estimated) notes.push('pale: not counted yet');
-  if (picture?.spans.many) notes.push('states: mean colour of each column');
-  if (picture?.arrows.out) notes.push(`${count(picture.arrows.out)} messages of ${count(picture.arrows.out + picture.arrows.rows.length)} are not drawn`);
-  by('note').textContent = notes.join('; ');
+  by('range').textContent = range(view);
+  by('cursors').textContent = cursors(view);
+  by('note').textContent = notes(about, ended, picture);
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
@@ -264,6 +265,7 @@ function address() {
   if (view.first) values.first = view.first;
   if (view.board) values.board = 1;
   if (by('text').value) values.q = by('text').value;
+  if (written(view.chosen) || view.wanted) values.on = written(view.chosen) || view.wanted;
   const text = new URLSearchParams(values);
   shows.save(text);
   return text.toString();
@@ -281,6 +283,8 @@ function open() {
   boards.mark(view.board);
   shows.load(values, about.nodes);
   by('text').value = values.get('q') ?? '';
+  choose(null);
+  view.wanted = values.get('on') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
 
@@ -352,67 +356,13 @@ const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 // ------------------------------------------------------------------------------------ mouse and keys
 
 const stage = by('lanes');
-let held = null, selecting = false;
-
-// Whether a drag selects an interval, also without Shift.
-function selects(yes) {
-  selecting = yes;
-  by('select').setAttribute('aria-pressed', yes);
-  stage.classList.toggle('selects', yes);
-}
-
-function timeAt(x) {
-  return view.from + BigInt(Math.round((x - lanes.left) / lanes.width * view.span));
-}
-
-stage.addEventListener('wheel', (event) => {
-  event.preventDefault();
-  const unit = event.deltaMode === 1 ? 30 : 1, share = (event.offsetX - lanes.left) / lanes.width;
-  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan((event.deltaX || event.deltaY) * unit / 1000);
-  else zoom(Math.exp(event.deltaY * unit * .002), Math.min(Math.max(share, 0), 1));
-}, { passive: false });
-
-stage.addEventListener('pointerdown', (event) => {
-  if (event.button !== 0) return;
-  held = { x: event.offsetX, from: view.from, far: false, selects: selecting || event.shiftKey };
-  stage.setPointerCapture(event.pointerId);
-});
-
-stage.addEventListener('pointermove', (event) => {
-  if (held) {
-    const far = event.offsetX - held.x;
-    held.far ||= Math.abs(far) > 3;
-    if (held.far && held.selects) {
-      view.a = timeAt(Math.max(Math.min(held.x, event.offsetX), lanes.left));
-      view.b = timeAt(Math.max(held.x, event.offsetX, lanes.left));
-      draw();
-    } else if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
-    return;
-  }
-  const found = lanes.under(picture, view, event.offsetX, event.offsetY);
-  pointed = found && { ...found, at: event.offsetX };
-  card();
-});
-
-stage.addEventListener('pointerleave', () => { pointed = null; card(); });
-
-stage.addEventListener('pointerup', (event) => {
-  const click = held && !held.far;
-  if (held?.far && held.selects) { linkSoon(); statistics(); }
-  held = null;
-  shows.close();
-  if (!click) return;
-  if (event.offsetX < lanes.left) {
-    const node = lanes.nameAt(event.offsetX, event.offsetY);
-    if (node !== null) shows.menu(node, 8, event.offsetY + 6);
-    return;
-  }
-  const under = lanes.under(picture, view, event.offsetX, event.offsetY);
-  cursor(event.shiftKey ? 'b' : 'a', under?.kind === 'item' ? under.from : timeAt(event.offsetX));
-  choose(under);
-});
-
-stage.addEventListener('pointercancel', () => { held = null; });
+const pointer = new Pointer(stage, lanes, view, { pan, zoom, cursor, choose, shows,
+  under: (x, y) => lanes.under(picture, view, x, y),
+  point: (found) => { pointed = found; card(); },
+  drag: (from) => { follows = 'still'; view.from = from; moved(); },
+  interval: (a, b) => { Object.assign(view, { a, b }); draw(); },
+  selected: () => { linkSoon(); statistics(); } });
+const selects = (yes = !pointer.selecting) => pointer.selects(yes);
 
 function theme(next) {
   const names = ['system', 'light', 'dark'], root = document.documentElement;
@@ -438,7 +388,7 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(!selecting), b: () => bookmarks.toggle(), enter: statistics, l: laneMenu, t: () => theme(), '?': help };
+  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), enter: statistics, l: laneMenu, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
@@ -458,7 +408,7 @@ by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
 by('now').addEventListener('click', now);
 by('perfetto').addEventListener('click', () => perfetto(shown()));
-by('select').addEventListener('click', () => selects(!selecting));
+by('select').addEventListener('click', () => selects());
 by('statistics-close').addEventListener('click', () => lists.open('statistics', false));
 by('selected-perfetto').addEventListener('click', () => { if (between()) perfetto(between()); });
 by('selected-report').addEventListener('click', () => file('report'));

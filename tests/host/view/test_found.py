@@ -116,6 +116,13 @@ def test_what_was_found_is_in_sight(story):
         beside(page, phase["begin_ps"])
         assert page.inner_text("#detail").startswith("node 1: phase")
 
+        # The address has it.
+        other = page.context.browser.new_page(viewport={"width": WIDE, "height": TALL})
+        other.goto(page.url)
+        other.locator("#card").wait_for()
+        assert other.inner_text("#card") == page.inner_text("#card")
+        other.close()
+
 
 def test_a_search_lists_its_hits(story):
     phases = story.sql("select begin_ps from states where name = 'phase' and node = 1 order by 1").fetchall()
