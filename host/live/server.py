@@ -25,6 +25,7 @@ from hypermon.host.live.machine import MachineSession
 from hypermon.host.live.options import options
 from hypermon.host.live.pages import Page
 from hypermon.host.live.session import Session
+from hypermon.host.live.timeline import Timeline
 from hypermon.host.text.printable import printable
 
 __all__ = ["application", "listening", "serve"]
@@ -44,24 +45,28 @@ _ALONE = web.AppKey("alone", asyncio.Lock)
 _MAKING = web.AppKey("making", asyncio.Lock)
 _PAGES = web.AppKey("pages", set[Page])
 _VISITS = web.AppKey("visits", Visits)
+_TIMELINE = web.AppKey("timeline", Timeline)
 
 
-def application(session: Shown, token: str | None = None) -> web.Application:
+def application(session: Shown, token: str | None = None, host: str = "127.0.0.1") -> web.Application:
     """The page of a session.
 
     Parameters
     ----------
     token : what every request must present, once as ``/?token=...``, then as a cookie; None: no token.
+    host : the address on which it listens.
     """
     visits = Visits()
     app = web.Application(middlewares=[guard(token, visits)], client_max_size=_BODY)
+    app[_TIMELINE] = Timeline(host, token)
     app[_SESSION], app[_VISITS], app[_PAGES] = session, visits, set()
     app[_ALONE], app[_MAKING] = asyncio.Lock(), asyncio.Lock()
     app.add_routes([
         web.get("/", _page), web.get("/live", _live), web.post("/start", _start), web.post("/stop", _stop),
-        web.post("/perfetto", _perfetto), web.get("/web/{name}", _file)])
+        web.post("/perfetto", _perfetto), web.post("/timeline", _timeline), web.get("/web/{name}", _file)])
     app.cleanup_ctx.append(_ticking)
     app.on_shutdown.append(_close_pages)
+    app.on_cleanup.append(_close_timeline)
     return app
 
 
@@ -144,6 +149,21 @@ async def _perfetto(request: web.Request) -> web.StreamResponse:
             if transport is not None:
                 transport.abort()
         return response
+
+
+async def _timeline(request: web.Request) -> web.Response:
+    """The address of the timeline of what is shown."""
+    run = request.app[_SESSION].run
+    if run is None:
+        raise web.HTTPConflict(text="no recording is here: start one first")
+    try:
+        return web.json_response({"address": await request.app[_TIMELINE].address(run.resolve())})
+    except (HypermonError, OSError) as error:
+        raise web.HTTPConflict(text=printable(str(error))) from None
+
+
+async def _close_timeline(app: web.Application) -> None:
+    await app[_TIMELINE].close()
 
 
 # ------------------------------------------------------------------------------------------ changes
@@ -241,6 +261,6 @@ def serve(session: Shown, host: str, port: int, token: str | None, ready: Callab
 @contextlib.asynccontextmanager
 async def listening(session: Shown, host: str, port: int, token: str | None) -> AsyncIterator[str]:
     """Serves the page while inside; yields its address. Raises HypermonError if it is not available."""
-    app = application(session, token)
+    app = application(session, token, host)
     async with listening_to(app, app[_VISITS], host, port) as address:
         yield address

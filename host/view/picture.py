@@ -116,10 +116,11 @@ class Pictures:
     def state(self) -> dict[str, Any]:
         """What a page must know of the preparation."""
         return {"ready": self.ready, "counted": self.counts.counted, "trouble": self.trouble,
-                "states": self.tables.states, "messages": self.tables.messages}
+                "states": self.tables.states, "messages": self.tables.messages, "names": self.tables.names}
 
     def picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
-        """A picture, as the page unpacks it: the length of the JSON, the JSON, then counts, a row per column.
+        """A picture, as the page unpacks it: the length of the JSON, the JSON, then counts, a row per column,
+        and shares of states in bytes, a row per kind of state.
 
         Parameters
         ----------
@@ -146,9 +147,15 @@ class Pictures:
             answer["estimated"] = stretch.estimated
             numbers = np.ascontiguousarray(stretch.items[:, lanes.start:lanes.stop], "<f4").tobytes()
         answer["losses"] = self.tables.losses(from_ps, to_ps, lanes, column_ps)
-        answer["spans"] = self.tables.spans(from_ps, to_ps, lanes, column_ps, self.end_ps)
-        answer["arrows"] = self.tables.arrows(from_ps, to_ps, lanes)
-        return packed(answer, numbers)
+        answer["spans"] = self.tables.spans(from_ps, to_ps, lanes, columns, self.end_ps)
+        shares = b""
+        if answer["spans"]["many"]:
+            answer["spans"]["kinds"], found = self.tables.shares(from_ps, to_ps, lanes, columns, self.end_ps)
+            shares = found.tobytes()
+        answer["arrows"] = self.tables.arrows(from_ps, to_ps, lanes, columns)
+        answer["counters"] = self.tables.counters(from_ps, to_ps, lanes, columns)
+        answer["numbers"] = len(numbers) // 4
+        return packed(answer, numbers + shares + bytes(-len(shares) % 4))
 
     def overview(self, columns: int) -> bytes:
         """All items of the run over time, all nodes together, and what was lost."""

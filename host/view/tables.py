@@ -11,18 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.run import Run
+from hypermon.host.view.shares import Grid, States, occupied
 
 __all__ = ["Tables"]
 
-#: Rows of each kind in a picture, at most. Arrows of more messages could not be distinguished.
+#: States of a picture that are drawn one by one, at most, and messages. Arrows of more could not be distinguished.
 SPANS_MOST, MESSAGES_MOST = 4000, 600
+#: Columns of a picture in which messages between the same two nodes are one arrow, if there are too many; and of which
+#: counters have one value.
+_CELL, _STEP = 32, 4
+#: States that are counted at once.
+_BATCH = 1 << 20
+#: Points of counters in a picture, at most.
+_POINTS = 20_000
 #: Fields of an item that are shown, at most.
 _FIELDS = 24
-#: States of which the longest are kept in memory, and how many of these.
-_MANY, _LONGEST = 1 << 20, 1 << 18
+#: Of more states, messages or values of counters there is a table in bins of the run, in memory: so many bins.
+MANY, _BINS = 1 << 16, 1 << 10
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
     "python_enable_replacements": False, "memory_limit": "1GB"}
@@ -41,6 +51,7 @@ class Tables:
     columns : of the items.
     stories : the states and messages of the RUN's dictionary are there; see :meth:`tell`.
     states, messages : how many there are.
+    names : of the states, in order.
     """
 
     def __init__(self, run: Run, files: Sequence[Path]):
@@ -54,8 +65,10 @@ class Tables:
         self._run = run
         self._connection = duckdb.connect(file, config=_SETTINGS)
         self._connection.execute("set temp_directory = ?", [tempfile.gettempdir()])
-        self.stories, self.states, self.messages = False, 0, 0
-        self._longest_ps = 0        # states that are shorter are not among the longest
+        self.stories, self.states, self.messages, self._values = False, 0, 0, 0
+        self.names: list[str] = []
+        self._grid: Grid | None = None
+        self._bin_ps = 0
 
     def _named(self) -> None:
         """Takes note of the columns of the items."""
@@ -75,17 +88,39 @@ class Tables:
     def tell(self) -> None:
         """Makes the states and messages of the RUN's dictionary, if it has one; this may take long."""
         files = semantic_files(self._run)
-        for name in ("states", "messages"):
-            if name in files:
-                self._view(name, [files[name]])
+        for name, file in files.items():
+            self._view(name, [file])
         if files:
-            self.states, self.messages = (self.ask(f"select count(*) from {name}")[0][0]
-                                          for name in ("states", "messages"))
-        if self.states > _MANY:
-            self._connection.execute(
-                f"create table longest as select * from states order by end_ps - begin_ps desc limit {_LONGEST}")
-            self._longest_ps = self.ask("select min(end_ps - begin_ps) from longest")[0][0]
+            self.states, self.messages, self._values = (self.ask(f"select count(*) from {name}")[0][0]
+                                                        for name in ("states", "messages", "counters"))
+            self.names = [row[0] for row in self.ask("select distinct name from states order by 1")]
+            self._coarse()
         self.stories = bool(files)
+
+    def _coarse(self) -> None:
+        """Makes what pictures of long stretches are made of, where there are too many rows to read for each."""
+        first, last = self.ask("select min(least(a, b)), max(greatest(a, b)) from ("
+                               "select min(begin_ps) as a, max(coalesce(end_ps, lost_ps, begin_ps)) as b from states "
+                               "union all select min(sent_ps), max(received_ps) from messages "
+                               "union all select min(time_ps), max(time_ps) from counters)")[0]
+        first, last = first or 0, last or 0
+        self._bin_ps = max((last - first) // _BINS, 1)
+        if self.states > MANY:
+            grid = Grid(self._run.info.nodes * len(self.names), first, last + 1)
+            with self._asked() as cursor:
+                rows = cursor.sql(self._states("true"), params={"names": self.names, "end": last + 1})
+                grid.fill(States(*(batch[name].to_numpy() for name in _STATES))
+                          for batch in rows.to_arrow_reader(_BATCH))
+            self._grid = grid
+        if self.messages > MANY:
+            self._connection.execute(f"create table some_messages as {_messages('true', self._bin_ps)}")
+        if self._values > MANY:
+            self._connection.execute(f"create table some_counters as {_COUNTERS} // {self._bin_ps}")
+
+    def _states(self, where: str) -> str:
+        """The question for the columns of :class:`States`."""
+        return (f"select node::bigint * {len(self.names)} + list_position($names, name) - 1 as kind, begin_ps, "
+                f"greatest(coalesce(end_ps, lost_ps, $end), begin_ps) as until_ps from states where {where}")
 
     def ask(self, question: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of an answer. Raises HypermonError if a table cannot be read."""
@@ -120,42 +155,105 @@ class Tables:
             f"group by node, (from_ps - $1) // $3, (to_ps - $1) // $3 order by 2, 1 limit 20000",
             [from_ps, to_ps, column_ps])]
 
-    def spans(self, from_ps: int, to_ps: int, nodes: range, column_ps: int, end_ps: int) -> dict[str, Any]:
-        """States that overlap a stretch: node, name and key, begin, end, and whether the end was seen.
+    def spans(self, from_ps: int, to_ps: int, nodes: range, columns: int, end_ps: int) -> dict[str, Any]:
+        """States that overlap a stretch: node, name and key, begin, end, whether the end was seen, number of the name.
 
-        ``least_ps``: shorter ones are left out, because there are too many.
+        ``many``: there are too many; :meth:`shares` has them.
         """
         if not self.stories:
-            return {"rows": [], "least_ps": 0}
-        many = self.states > _MANY and column_ps >= self._longest_ps
-        question = (f"select node, name || coalesce(' ' || key, ''), begin_ps - $1, "
-                    f"coalesce(end_ps, lost_ps, {end_ps:d}) - $1, end_ps is not null "
-                    f"from {'longest' if many else 'states'} where begin_ps < $2 "
-                    f"and (end_ps is null or end_ps >= $1) and coalesce(end_ps, lost_ps, {end_ps:d}) >= $1 "
-                    f"and node between {nodes.start} and {nodes.stop - 1} ")
-        order = f"coalesce(end_ps, lost_ps, {2**62}) - begin_ps"
-        rows = [] if many else self.ask(question + f"limit {SPANS_MOST + 1}", [from_ps, to_ps])
-        least = 0
-        if many or len(rows) > SPANS_MOST:
-            least = column_ps
-            rows = self.ask(question + f"and {order} >= $3 order by {order} desc limit {SPANS_MOST}",
-                            [from_ps, to_ps, column_ps])
+            return {"rows": [], "many": False}
+        if self._grid is not None and (to_ps - from_ps) / columns >= self._grid.bin_ps:
+            return {"rows": [], "many": True}
+        rows = self.ask(f"select node, name || coalesce(' ' || key, ''), begin_ps - $from, "
+                        f"coalesce(end_ps, lost_ps, $end) - $from, end_ps is not null, list_position($names, name) - 1 "
+                        f"from states where {_OVERLAP} limit {SPANS_MOST + 1}",
+                        self._stretch(from_ps, to_ps, nodes, end_ps))
+        if len(rows) > SPANS_MOST:
+            return {"rows": [], "many": True}
         rows.sort(key=lambda row: (row[2], -row[3]))
-        return {"rows": [list(row) for row in rows], "least_ps": least}
+        return {"rows": [list(row) for row in rows], "many": False}
 
-    def arrows(self, from_ps: int, to_ps: int, nodes: range) -> dict[str, Any]:
+    def _stretch(self, from_ps: int, to_ps: int, nodes: range, end_ps: int) -> dict[str, Any]:
+        return {"from": from_ps, "to": to_ps, "first": nodes.start, "last": nodes.stop - 1, "end": end_ps,
+                "names": self.names}
+
+    def shares(self, from_ps: int, to_ps: int, nodes: range, columns: int,
+               end_ps: int) -> tuple[list[list[int]], npt.NDArray[np.uint8]]:
+        """How much of each column states take.
+
+        Returns
+        -------
+        list
+            node and number of the name, of those that are there.
+        numpy.ndarray
+            a row for each of these, a column per column: 255 is all of it, and 0 none at all.
+        """
+        names, first = len(self.names), nodes.start * len(self.names)
+        if self._grid is not None and (to_ps - from_ps) / columns >= self._grid.bin_ps:
+            shares = self._grid.shares(range(first, nodes.stop * names), from_ps, to_ps, columns)
+        else:
+            values = self._stretch(from_ps, to_ps, nodes, end_ps)
+            with self._asked() as cursor:
+                found = cursor.execute(self._states(_OVERLAP), values).fetchnumpy()
+            kinds, *times = (found[name] for name in _STATES)
+            shares = occupied(States(kinds - first, *times), len(nodes) * names, from_ps, to_ps, columns)
+        # What is there at all can be seen.
+        small = np.where(shares > 1e-9, np.clip(np.rint(shares * 255), 1, 255), 0).astype(np.uint8)
+        there = np.flatnonzero(small.any(axis=1))
+        return [[(kind + first) // names, (kind + first) % names] for kind in there.tolist()], small[there]
+
+    def arrows(self, from_ps: int, to_ps: int, nodes: range, columns: int) -> dict[str, Any]:
         """Messages that overlap a stretch: name and key, sender, receiver, sent, received.
 
-        ``more``: there are too many, and all are left out.
+        ``out``: so many are left out. Of those between two nodes that were sent in the same columns, the one that took
+        longest is kept.
         """
         if not self.stories:
-            return {"rows": [], "more": False}
-        rows = self.ask(
-            "select name || coalesce(' ' || key, ''), sender, receiver, sent_ps - $1, received_ps - $1 from messages "
-            "where sent_ps < $2 and received_ps >= $1 and (sender between $3 and $4 or receiver between $3 and $4) "
-            f"limit {MESSAGES_MOST + 1}", [from_ps, to_ps, nodes.start, nodes.stop - 1])
-        more = len(rows) > MESSAGES_MOST
-        return {"rows": [] if more else [list(row) for row in rows], "more": more}
+            return {"rows": [], "out": 0}
+        where = ("sent_ps < $to and received_ps >= $from and "
+                 "(sender between $first and $last or receiver between $first and $last)")
+        values = {"from": from_ps, "to": to_ps, "first": nodes.start, "last": nodes.stop - 1}
+        cell = max((to_ps - from_ps) // columns * _CELL, 1)
+        coarse, rows = self.messages > MANY and cell > self._bin_ps, []
+        if not coarse:
+            rows = self.ask("select name || coalesce(' ' || key, ''), sender, receiver, sent_ps - $from, "
+                            f"received_ps - $from from messages where {where} limit {MESSAGES_MOST + 1}", values)
+            if len(rows) <= MESSAGES_MOST:
+                return {"rows": [list(row) for row in rows], "out": 0}
+        # Cells are powers of two, so that arrows stay what they are while the stretch moves.
+        cell = 1 << (cell.bit_length() - 1)
+        source = (f"select name, sender, receiver, arg_max(sent_ps, received_ps - sent_ps) as sent_ps, "
+                  f"arg_max(received_ps, received_ps - sent_ps) as received_ps, sum(messages) as messages "
+                  f"from some_messages where {where} group by name, sender, receiver, sent_ps // {cell}"
+                  if coarse else _messages(where, cell))
+        found = self.ask(f"select name, sender, receiver, sent_ps - $from, received_ps - $from, messages::bigint "
+                         f"from ({source}) order by hash(sender, receiver, sent_ps)", values)
+        rows = [row[:5] for row in found[:MESSAGES_MOST]]
+        return {"rows": [list(row) for row in rows], "out": sum(row[5] for row in found) - len(rows)}
+
+    def counters(self, from_ps: int, to_ps: int, nodes: range, columns: int) -> dict[str, list[list[float]]]:
+        """Values of each counter in a stretch and just beside it: node, time, least, most and last value."""
+        if not self.stories or not self._values:
+            return {}
+        step, span = max((to_ps - from_ps) // columns * _STEP, 1), to_ps - from_ps
+        steps = -(-span // step)
+        coarse = self._values > MANY and step >= self._bin_ps
+        source = "some_counters" if coarse else "(select *, value as least, value as most, value as last from counters)"
+        # Of the values just beside the stretch, one on each side, to which the line goes.
+        question = (
+            "select counter, node, case when step < 0 then max(time_ps) else min(time_ps) end - $from, "
+            "case when step < 0 then arg_max(last, time_ps) else min(least) end, "
+            "case when step < 0 then arg_max(last, time_ps) else max(most) end, "
+            f"case when step = {steps} then arg_min(last, time_ps) else arg_max(last, time_ps) end from ("
+            f"select *, greatest(least((time_ps - $from) // {step}, {steps}), -1) as step from {source} "
+            "where time_ps >= $low and time_ps < $high and node between $first and $last) "
+            f"group by counter, node, step order by 1, 2, step limit {_POINTS}")
+        values = {"from": from_ps, "low": from_ps - span, "high": to_ps + span, "first": nodes.start,
+                  "last": nodes.stop - 1}
+        found: dict[str, list[list[float]]] = {}
+        for name, *row in self.ask(question, values):
+            found.setdefault(name, []).append(row)
+        return found
 
     def item(self, time_ps: int, node: int) -> list[dict[str, str]]:
         """The items of a node at one time, with all their fields as text. Raises HypermonError as :meth:`ask` does."""
@@ -165,3 +263,22 @@ class Tables:
             return [{name: value.hex(" ") if isinstance(value, bytes) else str(value)
                      for name, value in list(zip(names, row, strict=True))[:_FIELDS] if value is not None}
                     for row in found.fetchall()]
+
+
+#: The columns that :meth:`Tables._states` asks for.
+_STATES = ("kind", "begin_ps", "until_ps")
+#: States that overlap a stretch.
+_OVERLAP = ("begin_ps < $to and (end_ps is null or end_ps >= $from) and coalesce(end_ps, lost_ps, $end) >= $from "
+            "and node between $first and $last")
+
+
+def _messages(where: str, cell_ps: int) -> str:
+    """A question: of the messages between two nodes that were sent in a cell, the longest, and how many there are."""
+    return (f"select name, sender, receiver, arg_max(sent_ps, latency_ps) as sent_ps, "
+            f"arg_max(received_ps, latency_ps) as received_ps, count(*) as messages from messages "
+            f"where {where} and latency_ps is not null group by name, sender, receiver, sent_ps // {cell_ps}")
+
+
+#: A question, up to the length of a bin: the values of the counters of each node in bins.
+_COUNTERS = ("select counter, node, max(time_ps) as time_ps, min(value) as least, max(value) as most, "
+             "arg_max(value, time_ps) as last from counters group by counter, node, time_ps")

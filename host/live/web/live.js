@@ -65,7 +65,7 @@ function draw() {
   machine(state);
   if (state.boards && state.board === null) return;
   nodesTable(state, picture);
-  lossTable(state.losses);
+  lossTable(state.losses, !state.boards && Boolean(state.run));
   chart.draw(picture, shown);
   drawTimeline(by('timeline'), picture, shown);
   by('newest-text').textContent = drawNewest(by('newest'), state.newest, state.nodes, shown, state.names ?? {});
@@ -181,11 +181,21 @@ function nodeRow(node) {
   return row;
 }
 
-function lossTable(losses) {
+// A click on a loss opens it in the time line. Rows are made anew only if they change: a user may be about to click.
+let shownLosses = '';
+function lossTable(losses, linked) {
+  const now = JSON.stringify([losses.slice(-50), linked]);
+  if (now === shownLosses) return;
+  shownLosses = now;
   const body = by('losses').tBodies[0];
   body.replaceChildren(...losses.slice(-50).reverse().map(([node, lost, from, to]) => {
-    const row = document.createElement('tr');
-    for (const text of [node, count(lost), `${(from / 1e12).toFixed(6)} s`, duration(to - from)]) row.insertCell().textContent = text;
+    const row = document.createElement('tr'), at = `${(from / 1e12).toFixed(6)} s`;
+    for (const text of [node, count(lost), linked ? '' : at, duration(to - from)]) row.insertCell().textContent = text;
+    if (linked) {
+      const link = Object.assign(document.createElement('button'), { type: 'button', className: 'link', textContent: at, title: 'Show it in the time line' });
+      link.addEventListener('click', () => timeline(node, from, to));
+      row.cells[2].append(link);
+    }
     return row;
   }));
   if (!losses.length) {
@@ -223,6 +233,24 @@ async function perfetto() {
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   } finally {
     button.disabled = false;
+  }
+}
+
+// A stretch around a loss in the time line, in a new tab: its cursors are at the ends of the loss.
+async function timeline(node, from, to) {
+  const tab = window.open('', '_blank');
+  try {
+    const answer = await fetch('timeline', { method: 'POST' });
+    if (!answer.ok) throw new Error(await answer.text());
+    const address = new URL((await answer.json()).address), around = Math.max((to - from) * 2, 1e6);
+    address.hostname = location.hostname;
+    address.hash = new URLSearchParams({ from: Math.round(from - around), span: Math.round(to - from + 2 * around), a: from, b: to,
+      first: Math.floor(node / 64) * 64 });
+    tab.location = address.href;
+  } catch (error) {
+    tab?.close();
+    latest.state.failure = error.message;
+    complain(latest.state.failure);
   }
 }
 

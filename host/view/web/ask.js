@@ -14,5 +14,7 @@ export function reason(error) {
 
 export async function unpacked(answer) {
   const buffer = await answer.arrayBuffer(), size = new DataView(buffer).getUint32(0, true);
-  return { ...JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))), counts: new Float32Array(buffer, 4 + size) };
+  const json = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))), at = 4 + size;
+  const numbers = json.numbers ?? (buffer.byteLength - at) / 4;
+  return { ...json, counts: new Float32Array(buffer, at, numbers), shares: new Uint8Array(buffer, at + numbers * 4) };
 }

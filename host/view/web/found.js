@@ -1,6 +1,6 @@
 // What a click, a search or the pointer found, in words: in a card beside it, and in a panel that stays in sight.
 //
-// What was found has a `kind` (item, state, message, loss, count), `node`, `name`, `from` and, unless it is an item, `to`,
+// What was found has a `kind` (item, state, message, loss, count, shares), `node`, `name`, `from` and, unless it is an item, `to`,
 // which is null if it is not known; a message also has `other`, the node at its other end, and `got`: it was found where
 // it was received.
 import { count, quantity } from './text.js';
@@ -15,6 +15,9 @@ function rows(found, nodes) {
   const { kind, from, to } = found;
   if (kind === 'item') return [['time', absolute(from)]];
   if (kind === 'count') return [['items', found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
+  if (kind === 'shares') {
+    return [...found.shares.map(([name, share]) => [name, share < .01 ? 'under 1 %' : `${Math.round(share * 100)} %`]), ['from', absolute(from)], ['duration', long(found)]];
+  }
   if (kind === 'message') {
     const [sent, received] = found.got ? [to, from] : [from, to];
     return [[found.got ? 'from' : 'to', found.other < 0 ? 'not known' : nodes(found.other)], ['sent', sent === null ? 'not seen' : absolute(sent)],
@@ -105,4 +108,30 @@ export class Words {
     this.shown = '';
     this.card.hidden = true;
   }
+}
+
+// What was chosen, for the address; and the same again in a picture, or null if it is not there.
+export function written(found) {
+  return found && ['item', 'state', 'message', 'loss'].includes(found.kind) ? `${found.kind}.${found.node}.${found.from}${found.got ? '.got' : ''}` : '';
+}
+
+export function again(picture, text) {
+  const parts = /^(item|state|message|loss)\.(\d{1,5})\.(-?\d{1,20})(\.got)?$/.exec(text);
+  if (!parts) return null;
+  const [, kind, number, from, got] = parts, node = Number(number), at = Number(BigInt(from) - picture.from);
+  const time = (value) => picture.from + BigInt(Math.round(value)), same = (value) => Math.round(value) === at;
+  if (kind === 'item') {
+    const k = picture.items?.time.findIndex((value, place) => value === at && picture.items.node[place] === node) ?? -1;
+    return k < 0 ? null : { kind, node, name: picture.items.labels[picture.items.label[k]], from: time(at) };
+  }
+  if (kind === 'state') {
+    const row = picture.spans.rows.find((each) => each[0] === node && same(each[2]));
+    return row ? { kind, node, name: row[1], from: time(at), to: time(row[3]), unseen: !row[4] } : null;
+  }
+  if (kind === 'loss') {
+    const row = picture.losses.find((each) => each[0] === node && same(each[1]));
+    return row ? { kind, node, name: `lost ${count(row[3])}`, from: time(at), to: time(row[2]), outages: row[4] } : null;
+  }
+  const row = picture.arrows.rows.find((each) => got ? each[2] === node && same(each[4]) : each[1] === node && same(each[3]));
+  return row ? { kind, node, name: row[0], other: got ? row[1] : row[2], from: time(at), to: time(got ? row[3] : row[4]), got: Boolean(got) } : null;
 }

@@ -22,22 +22,16 @@ export function exact(ps) {
   return `${sign}${size / unit}${unit > 1n && part ? `.${grouped(part)}` : ''} ${name}`;
 }
 
-// A number of picoseconds with its first two digits, rounded down.
-export function rough(ps) {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(ps, 1))) - 1);
-  return BigInt(Math.floor(ps / unit)) * BigInt(unit);
-}
-
 // A round step of at least the given number of picoseconds: 1, 2 or 5 times a power of ten.
 export function step(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return Math.round([1, 2, 5, 10].map((k) => k * power).find((s) => s >= least * .999) ?? power * 10);
 }
 
-// Labels of an axis: what all have in common, and the text of each time.
+// Labels of an axis: the time to which they are added, if that makes them short, and the text of each time.
 export function labels(from, span, every) {
   const digits = Math.log10(Math.max(Number(from < 0n ? -from : from), span) / every);
-  if (digits < 6) return { base: 0n, text: (at) => absolute(at, every) };
-  const round = BigInt(step(span * 5)), base = from / round * round;
-  return { base, text: (at) => `+${exact(at - base)}` };
+  if (digits < 4) return { base: 0n, common: '', text: (at) => absolute(at, every) };
+  const unit = step(span * 5), round = BigInt(unit), base = from / round * round;
+  return { base, common: absolute(base, unit), text: (at) => `${at < base ? '' : '+'}${exact(at - base)}` };
 }

@@ -1,12 +1,18 @@
 // The time line: what is shown, how a user moves, and what the server is asked.
 import { ask, by, reason, unpacked } from './ask.js';
 import { Boards } from './boards.js';
-import { Words } from './found.js';
+import { Bookmarks } from './bookmarks.js';
+import { again, Words, written } from './found.js';
 import { Lanes } from './lanes.js';
+import { cursors, notes, range } from './notes.js';
 import { Overview } from './overview.js';
+import { Pointer } from './pointer.js';
+import { Search } from './searching.js';
+import { figuresOf, openPerfetto, save } from './selection.js';
+import { Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from './text.js';
-import { absolute, exact, rough } from './time.js';
+import { exact } from './time.js';
 
 const LANES = 64, OVERVIEW = 1200;
 
@@ -15,8 +21,8 @@ const overview = new Overview(by('overview'), (from, to) => {
   const whole = Number(end - begin);
   go(begin + BigInt(Math.round(from * whole)), (to - from) * whole);
 });
-// Absolute times are BigInt picoseconds; a span is a number of them.
-const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null, chosen: null };
+// Absolute times are BigInt picoseconds; a span is a number of them. `wanted`: what the address says was chosen.
+const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null, chosen: null, wanted: '' };
 const boards = new Boards(by('boards'), (board) => { onlyBoard(board); moved(); });
 let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
 // While a recording goes on: 'all' shows all of it, 'now' keeps its end in the picture, 'still' shows what it shows.
@@ -25,6 +31,7 @@ const past = [], GROWS_MS = 400;
 const nodeName = (node) => about.node_names[node] ?? `node ${node}`;
 const words = new Words(by('card'), by('detail'), by('fields'), nodeName,
   async ({ from, node }) => (await ask('item', { at: from, node })).json());
+const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); linkSoon(); });
 const lists = new Lists(() => { draw(); refresh(); });
 
 // ------------------------------------------------------------------------------------ the server
@@ -47,6 +54,7 @@ async function refresh() {
         first: view.first, lanes: shownLanes() }));
       picture = Object.assign(got, { from: BigInt(got.from_ps), span });
       complain(got.trouble);
+      if (view.wanted && picture.from === view.from) rechoose();
       draw();
     }
   } catch (error) {
@@ -70,7 +78,8 @@ function draw() {
   drawn = true;
   requestAnimationFrame(() => {
     drawn = false;
-    lanes.draw(view, picture, about, Math.min(about.nodes - view.first, shownLanes()),
+    shows.legend(picture);
+    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())),
       window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12);
     card();
     texts();
@@ -89,9 +98,22 @@ function card() {
 // `note`: what is said of it besides.
 function choose(found, note) {
   view.chosen = found;
+  view.wanted = '';
   pointed = null;
+  linkSoon();
   if (found) words.panel(found, note).then(card).catch((error) => complain(reason(error)));
   draw();
+}
+
+// What the address says was chosen, once its picture is there.
+function rechoose() {
+  const found = again(picture, view.wanted);
+  if (found) choose(found); else if (picture.ready) view.wanted = '';
+}
+
+function laneMenu() {
+  const place = view.chosen && lanes.where(view, picture, view.chosen);
+  if (place) shows.menu(view.chosen.node, 8, place.lane.y + 6);
 }
 
 // Where many lanes need more than the window: the one of what was chosen comes into it.
@@ -105,24 +127,14 @@ function reveal() {
 }
 
 function texts() {
-  const close = Math.max(view.span / 1000, 1);
-  by('range').textContent = `${absolute(view.from, close)} to ${absolute(view.from + BigInt(Math.round(view.span)), close)} (${exact(BigInt(Number(view.span.toPrecision(4))))})`;
-  const { a, b } = view;
-  by('cursors').textContent = [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
-    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
-  const notes = [];
-  if (about.growing) notes.push('recording; states and messages appear when it has ended');
-  if (ended) notes.push(`recording ended: ${ended}`);
-  if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
-  if (picture?.estimated) notes.push('pale: not counted yet');
-  if (picture?.spans.least_ps) notes.push(`states under ${exact(rough(picture.spans.least_ps))} are not drawn: zoom in`);
-  if (picture?.arrows.more) notes.push('messages are not drawn, there are too many: zoom in');
-  by('note').textContent = notes.join('; ');
+  by('range').textContent = range(view);
+  by('cursors').textContent = cursors(view);
+  by('note').textContent = notes(about, ended, picture);
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
   dataset.to = picture?.to_ps ?? '';
-  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.rows.length ?? '',
+  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.many ? 'shares' : picture?.spans.rows.length ?? '',
     messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
 }
 
@@ -133,14 +145,20 @@ function mark() {
 
 // ------------------------------------------------------------------------------------ moving
 
+// The whole run with a little room on both sides is the longest stretch, two clocks are the shortest.
+function allowed(span) {
+  return Math.min(Math.max(span, about.clock_ps * 2, 4), Math.max(Number(end - begin) * 1.02, 4));
+}
+
 function moved() {
-  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
-  const span = Math.min(Math.max(view.span, least), most);
+  const span = allowed(view.span);
   view.from += BigInt(Math.round((view.span - span) / 2));
   view.span = span;
-  const margin = BigInt(Math.round(view.span * .9));
-  if (view.from < begin - margin) view.from = begin - margin;
-  if (view.from > end - BigInt(Math.round(view.span * .1))) view.from = end - BigInt(Math.round(view.span * .1));
+  // Not past the run.
+  const slack = Math.min(Number(end - begin) * .01, span * .02), last = end + BigInt(Math.round(slack - span));
+  if (view.from > last) view.from = last;
+  if (view.from < begin - BigInt(Math.round(slack))) view.from = begin - BigInt(Math.round(slack));
+  pointed = null;
   mark();
   draw();
   refresh();
@@ -174,8 +192,7 @@ function now() {
 
 // The time at `share` of the picture stays where it is.
 function zoom(factor, share = .5) {
-  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
-  const span = Math.min(Math.max(view.span * factor, least), most);
+  const span = allowed(view.span * factor);
   if (follows === 'now') share = .98; else follows = 'still';
   view.from += BigInt(Math.round((view.span - span) * share));
   view.span = span;
@@ -238,13 +255,20 @@ function linkSoon() {
 }
 
 function link() {
+  history.replaceState(null, '', `#${address()}`);
+}
+
+function address() {
   const values = { from: view.from, span: Math.round(view.span) };
   if (view.a !== null) values.a = view.a;
   if (view.b !== null) values.b = view.b;
   if (view.first) values.first = view.first;
   if (view.board) values.board = 1;
   if (by('text').value) values.q = by('text').value;
-  history.replaceState(null, '', `#${new URLSearchParams(values)}`);
+  if (written(view.chosen) || view.wanted) values.on = written(view.chosen) || view.wanted;
+  const text = new URLSearchParams(values);
+  shows.save(text);
+  return text.toString();
 }
 
 function open() {
@@ -257,7 +281,10 @@ function open() {
   view.board = values.get('board') === '1' ? boards.of(view.first) : null;
   if (view.board) view.first = view.board.first;
   boards.mark(view.board);
+  shows.load(values, about.nodes);
   by('text').value = values.get('q') ?? '';
+  choose(null);
+  view.wanted = values.get('on') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
 
@@ -269,6 +296,7 @@ function show(found, note) {
   view.a = time;
   if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
+  shows.away.delete(found.node);
   choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
     other: found.other, got: found.received }, note);
   const share = Number(time - view.from) / view.span;
@@ -276,109 +304,65 @@ function show(found, note) {
   requestAnimationFrame(() => requestAnimationFrame(reveal));
 }
 
-async function find(backwards) {
-  const q = by('text').value.trim();
-  if (!q) { by('text').focus(); return; }
-  const at = view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n);
-  words.say('searching');
+const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
+const searching = new Search(words, lists, nodeName, { show, choose, complain });
+
+function find(backwards) {
+  searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
+}
+
+// The interval between the cursors; null: there is none.
+function between() {
+  const { a, b } = view;
+  return a === null || b === null || a === b ? null : a < b ? [a, b] : [b, a];
+}
+
+async function statistics() {
+  if (!between()) return;
   try {
-    const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
+    await figuresOf(...between(), nodeName);
     complain('');
-    if (!found) {
-      lists.open('hits', false);
-      choose(null);
-      words.say(`${q}: none in the whole run`);
-      return;
-    }
-    show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
-    await list(q, found);
+    lists.open('statistics', true);
   } catch (error) {
-    lists.open('hits', false);
-    choose(null);
-    complain('');
-    words.say(reason(error));
+    complain(reason(error));
   }
 }
 
-// The list stays while one goes from hit to hit in it.
-let listed = { q: '', hits: [] };
-async function list(q, found) {
-  const same = (hit) => hit.time_ps === found.time_ps && hit.node === found.node && hit.text === found.text;
-  if (listed.q !== q || by('hits').hidden || !listed.hits.some(same)) {
-    listed = { q, ...await (await ask('hits', { q, at: found.time_ps })).json() };
-    if (by('text').value.trim() !== q) return;
-    const { hits, before, after } = listed, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');
-    lists.show('hits', `${more ? `${hits.length} of the hits` : hits.length === 1 ? '1 hit' : `${hits.length} hits`}`,
-      hits.map((hit) => [`${absolute(BigInt(hit.time_ps), 1000)} ${hit.node < 0 ? '' : nodeName(hit.node)}: ${hit.text}`, () => show(hit)]),
-      hits.findIndex(same), more && `There are ${more} ones. N goes on.`);
-  } else lists.mark('hits', listed.hits.findIndex(same));
-}
-
-// What is shown, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
-async function perfetto() {
-  const low = view.from < begin ? begin : view.from, high = view.from + BigInt(Math.ceil(view.span));
-  const stretch = new URLSearchParams({ from: low, to: high > end ? end : high });
-  const tab = window.open('', '_blank');
+async function file(kind) {
+  if (!between()) return;
+  const buttons = by('statistics').querySelectorAll('.choices button');
+  buttons.forEach((button) => { button.disabled = true; });
   try {
-    const answer = await fetch(`perfetto?${stretch}`, { method: 'POST' });
-    if (!answer.ok) throw new Error(await answer.text());
+    await save(kind, ...between());
     complain('');
-    const positive = (ps) => ps < 0n ? 0n : ps;
-    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${stretch}`, location.href.split('#')[0]).href,
-      visStart: positive(low) / 1000n, visEnd: positive(BigInt(stretch.get('to'))) / 1000n + 1n });
-    tab.location = new URL(`perfetto/#!/viewer?${values}`, location.href.split('#')[0]).href;
   } catch (error) {
-    tab?.close();
-    complain(error.message);
+    complain(reason(error));
+  } finally {
+    buttons.forEach((button) => { button.disabled = false; });
   }
 }
+
+async function perfetto([from, to]) {
+  try {
+    await openPerfetto(from < begin ? begin : from, to > end ? end : to);
+    complain('');
+  } catch (error) {
+    complain(reason(error));
+  }
+}
+
+const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 
 // ------------------------------------------------------------------------------------ mouse and keys
 
 const stage = by('lanes');
-let held = null;
-
-function timeAt(x) {
-  return view.from + BigInt(Math.round((x - lanes.left) / lanes.width * view.span));
-}
-
-stage.addEventListener('wheel', (event) => {
-  event.preventDefault();
-  const unit = event.deltaMode === 1 ? 30 : 1, share = (event.offsetX - lanes.left) / lanes.width;
-  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan((event.deltaX || event.deltaY) * unit / 1000);
-  else zoom(Math.exp(event.deltaY * unit * .002), Math.min(Math.max(share, 0), 1));
-}, { passive: false });
-
-stage.addEventListener('pointerdown', (event) => {
-  if (event.button !== 0) return;
-  held = { x: event.offsetX, from: view.from, far: false };
-  stage.setPointerCapture(event.pointerId);
-});
-
-stage.addEventListener('pointermove', (event) => {
-  if (held) {
-    const far = event.offsetX - held.x;
-    held.far ||= Math.abs(far) > 3;
-    if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
-    return;
-  }
-  const found = lanes.under(picture, view, event.offsetX, event.offsetY);
-  pointed = found && { ...found, at: event.offsetX };
-  card();
-});
-
-stage.addEventListener('pointerleave', () => { pointed = null; card(); });
-
-stage.addEventListener('pointerup', (event) => {
-  const click = held && !held.far;
-  held = null;
-  if (!click || event.offsetX < lanes.left) return;
-  const under = lanes.under(picture, view, event.offsetX, event.offsetY);
-  cursor(event.shiftKey ? 'b' : 'a', under?.kind === 'item' ? under.from : timeAt(event.offsetX));
-  choose(under);
-});
-
-stage.addEventListener('pointercancel', () => { held = null; });
+const pointer = new Pointer(stage, lanes, view, { pan, zoom, cursor, choose, shows,
+  under: (x, y) => lanes.under(picture, view, x, y),
+  point: (found) => { pointed = found; card(); },
+  drag: (from) => { follows = 'still'; view.from = from; moved(); },
+  interval: (a, b) => { Object.assign(view, { a, b }); draw(); },
+  selected: () => { linkSoon(); statistics(); } });
+const selects = (yes = !pointer.selecting) => pointer.selects(yes);
 
 function theme(next) {
   const names = ['system', 'light', 'dark'], root = document.documentElement;
@@ -404,27 +388,31 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: perfetto, t: () => theme(), '?': help };
+  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), enter: statistics, l: laneMenu, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
     event.preventDefault();
-    if (!event.target.matches('input')) { choose(null); words.say(''); }
+    if (!event.target.matches('input')) { choose(null); words.say(''); selects(false); shows.close(); }
     stage.focus();
     return;
   }
-  if (!about || event.target.matches('input') || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!about || event.target.matches('input, select') || ((event.key === 'Enter' || event.key === ' ') && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
 });
 
 by('search').addEventListener('submit', (event) => { event.preventDefault(); find(false); });
 by('previous').addEventListener('click', () => find(true));
-by('hits-close').addEventListener('click', () => lists.open('hits', false));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
 by('now').addEventListener('click', now);
-by('perfetto').addEventListener('click', perfetto);
+by('perfetto').addEventListener('click', () => perfetto(shown()));
+by('select').addEventListener('click', () => selects());
+by('statistics-close').addEventListener('click', () => lists.open('statistics', false));
+by('selected-perfetto').addEventListener('click', () => { if (between()) perfetto(between()); });
+by('selected-report').addEventListener('click', () => file('report'));
+by('selected-export').addEventListener('click', () => file(by('format').value));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });

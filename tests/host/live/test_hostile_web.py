@@ -345,7 +345,8 @@ def test_nothing_for_other_pages(ask, monkeypatch, headers, token):
             if token:
                 await there.get("/", params={"token": token})
             for method, path in (("GET", "/"), ("GET", "/live"), ("POST", "/start"), ("POST", "/stop"),
-                                 ("POST", "/perfetto"), ("GET", "/web/live.js"), ("GET", "/nothing")):
+                                 ("POST", "/perfetto"), ("POST", "/timeline"), ("GET", "/web/live.js"),
+                                 ("GET", "/nothing")):
                 own = headers if "Host" not in headers or token is None else {"Origin": f"http://{headers['Host']}"}
                 async with there.request(method, path, headers=own) as answer:
                     assert answer.status in (400, 403), (method, path)

@@ -64,6 +64,7 @@ def test_what_was_found_is_in_sight(story):
         page.set_viewport_size({"width": WIDE, "height": TALL})
         beginning(page)
         picture(page)
+        page.locator("#legend button").first.wait_for()
         in_sight(page, "#panel")
         assert not page.is_visible("#card")
 
@@ -115,12 +116,20 @@ def test_what_was_found_is_in_sight(story):
         beside(page, phase["begin_ps"])
         assert page.inner_text("#detail").startswith("node 1: phase")
 
+        # The address has it.
+        other = page.context.browser.new_page(viewport={"width": WIDE, "height": TALL})
+        other.goto(page.url)
+        other.locator("#card").wait_for()
+        assert other.inner_text("#card") == page.inner_text("#card")
+        other.close()
+
 
 def test_a_search_lists_its_hits(story):
     phases = story.sql("select begin_ps from states where name = 'phase' and node = 1 order by 1").fetchall()
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
         page.set_viewport_size({"width": WIDE, "height": TALL})
         picture(page)
+        page.locator("#legend button").first.wait_for()
         search(page, "state phase of node 1")
         in_sight(page, "#side")
         assert page.locator("#hits-list li").count() == 150
@@ -174,6 +183,7 @@ def test_names_are_texts(told, tmp_path):
     keep_dictionary(run, tmp_path / "evil.toml")
     with served(run.path, command="view", said=said_of(run)) as address, browser_page(address) as page:
         picture(page)
+        page.locator("#legend button").first.wait_for()     # states are made after the first picture
         search(page, "state <img")
         assert evil in page.inner_text("#card")
         assert evil in page.inner_text("#detail")

@@ -1,0 +1,49 @@
+"""Figures of an interval of a run: items, rates, shares of states, latencies of messages, losses."""
+
+from typing import Any
+
+from hypermon.host.view.picture import Pictures
+
+__all__ = ["statistics"]
+
+#: Of each list: names of states and messages, at most.
+_NAMES = 40
+
+
+def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
+    """Figures of what happened at ``from_ps`` or later, and before ``to_ps``, as plain values.
+
+    Returns
+    -------
+    dict
+        ``nodes``: node, items, items lost within the interval. ``items``, ``lost``: their sums. ``edges``: items lost
+        in outages that overlap an edge of the interval, which may or may not have been in it. ``states``: name, share
+        of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
+        interval and received, their shortest, median, 99 % and longest latency in picoseconds.
+    """
+    tables, within = pictures.tables, {"from": from_ps, "to": to_ps}
+    items: dict[int, int] = dict(tables.ask("select node, count(*) from items where time_ps >= $from and time_ps < $to "
+                                            "group by node", within))
+    lost, edges = dict[int, int](), 0
+    for node, inside, beside in tables.ask(
+            "select node, coalesce(sum(lost) filter (from_ps >= $from and to_ps <= $to), 0)::bigint, "
+            "coalesce(sum(lost) filter (from_ps < $from or to_ps > $to), 0)::bigint from loss "
+            "where from_ps < $to and to_ps > $from group by node", within):
+        lost[node] = inside
+        edges += beside
+    nodes = sorted({*items, *lost})
+    states, messages = list[list[Any]](), list[list[Any]]()
+    if tables.stories:
+        until = f"coalesce(end_ps, lost_ps, {pictures.end_ps:d})"
+        states = [list(row) for row in tables.ask(
+            f"select name, sum(least({until}, $to) - greatest(begin_ps, $from))::double "
+            f"/ (($to - $from) * (select greatest(count(distinct node), 1) from states)), count(*) from states "
+            f"where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from "
+            f"group by name order by 2 desc limit {_NAMES}", within)]
+        messages = [list(row) for row in tables.ask(
+            "select name, count(*), min(latency_ps), quantile_disc(latency_ps, 0.5), quantile_disc(latency_ps, 0.99), "
+            "max(latency_ps) from messages where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
+            f"group by name order by 2 desc limit {_NAMES}", within)]
+    return {"from_ps": str(from_ps), "to_ps": str(to_ps), "items": sum(items.values()), "lost": sum(lost.values()),
+            "edges": edges, "nodes": [[node, items.get(node, 0), lost.get(node, 0)] for node in nodes],
+            "states": states, "messages": messages, "stories": tables.stories}

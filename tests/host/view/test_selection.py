@@ -1,0 +1,108 @@
+"""An interval that is selected: its figures, against the tables, and files of exactly that interval."""
+
+import json
+import random
+import re
+
+import pytest
+from hypermon.host.export.formats import export
+from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
+
+from tests.host.external.browsing import browser_page, fits, served
+from tests.host.telling import made_up
+from tests.host.view.test_page import calm, picture, said_of
+from tests.host.view.test_server import asked, within
+
+BEGIN, END = 150 * 10**6, 250 * 10**6
+
+
+def losing(told):
+    window = 800_000        # of the losses' times, in ps
+    rows = made_up(random.Random(8), 3000)
+    at = BEGIN // window
+    return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (2, 9, 3000, 3100)])
+
+
+def test_figures_of_an_interval(told):
+    story = losing(told)
+    rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()
+            if BEGIN <= row["time_ps"] < END]
+    inside = [row for row in story.loss().to_pylist() if row["from_ps"] >= BEGIN and row["to_ps"] <= END]
+    edges = [row for row in story.loss().to_pylist() if row["from_ps"] < BEGIN < row["to_ps"]]
+    states = [row for row in story.states().to_pylist() if row["name"] == "phase"]
+    open_ps = sum(max(min(row["end_ps"] or row["lost_ps"] or END, END) - max(row["begin_ps"], BEGIN), 0)
+                  for row in states)
+    latencies = sorted(row["latency_ps"] for row in story.messages().to_pylist() if row["name"] == "border"
+                       and row["latency_ps"] is not None and BEGIN <= row["sent_ps"] < END)
+    assert inside
+    assert edges
+
+    async def work(client):
+        found = json.loads(await asked(client, "/statistics", from_=BEGIN, to=END))
+        assert found["items"] == len(rows) == sum(node[1] for node in found["nodes"])
+        assert found["nodes"][1][:2] == [1, sum(row["node"] == 1 for row in rows)]
+        assert found["lost"] == sum(row["lost"] for row in inside)
+        assert found["edges"] == sum(row["lost"] for row in edges)
+        share = {name: value for name, value, _ in found["states"]}
+        assert share["phase"] == pytest.approx(open_ps / (4 * (END - BEGIN)), rel=1e-9)
+        border = next(row for row in found["messages"] if row[0] == "border")
+        assert (border[1], border[2], border[5]) == (len(latencies), latencies[0], latencies[-1])
+        assert latencies[0] <= border[3] <= border[4] <= latencies[-1]
+        for params, said in (({"from": "x", "to": 5}, "from"), ({"from": 5, "to": 5}, "to")):
+            async with client.get("/statistics", params=params) as refused:
+                assert (refused.status, (await refused.text()).split()[0]) == (400, said)
+        for kind in ("", "exe", "../x"):
+            async with client.post("/file", params={"from": 0, "to": 9, "kind": kind}) as refused:
+                assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
+        async with client.get("/file", params={"from": 0, "to": 9, "kind": "csv"}) as refused:
+            assert refused.status == 405
+
+    within(story, work)
+
+
+def test_selected_in_a_browser(losing_run, tmp_path):
+    times = losing_run.events()["time_ps"].to_pylist()
+    with served(losing_run.path, command="view", said=said_of(losing_run)) as address, \
+            browser_page(address, color_scheme="light") as page:
+        page.set_viewport_size({"width": 1366, "height": 768})
+        picture(page)
+        box = page.locator("#lanes").bounding_box()
+        page.keyboard.down("Shift")
+        page.mouse.move(box["x"] + 400, box["y"] + 100)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 900, box["y"] + 100, steps=4)
+        page.mouse.up()
+        page.keyboard.up("Shift")
+        page.locator("#statistics").wait_for()
+        calm(page)
+        low, high = (int(re.search(rf"[#&]{name}=(-?\d+)", page.url)[1]) for name in "ab")
+        count = sum(low <= time < high for time in times)
+        assert 0 < count < len(times)
+        assert f"items\n{count:,}\n" in page.inner_text("#statistics-text")
+        side = page.locator("#selected-export").bounding_box()
+        assert side["y"] + side["height"] < 768
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        export(Run(losing_run.path), "csv", str(tmp_path / "own.csv"), Selection(from_ps=low, to_ps=high))
+        assert download.value.path().read_bytes() == (tmp_path / "own.csv").read_bytes()
+        assert download.value.suggested_filename == f"csv-{low}.csv"
+
+        # With the tool, without Shift; and with two cursors, by keyboard.
+        page.locator("#statistics-close").click()
+        assert not page.is_visible("#side")
+        page.keyboard.press("i")
+        assert page.get_attribute("#select", "aria-pressed") == "true"
+        page.mouse.move(box["x"] + 600, box["y"] + 100)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 700, box["y"] + 100, steps=4)
+        page.mouse.up()
+        page.locator("#statistics").wait_for()
+        page.keyboard.press("Escape")
+        assert page.get_attribute("#select", "aria-pressed") == "false"
+        page.locator("#statistics-close").click()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.locator("#statistics").wait_for()
+        for width in (1366, 400):
+            fits(page, width, 768)

@@ -1,0 +1,106 @@
+"""What is shown of a run, in a browser: the legend, lanes that are pinned or hidden, the axis, the ends of the run."""
+
+import random
+
+import pytest
+
+from tests.host.external.browsing import browser_page, served
+from tests.host.telling import made_up
+from tests.host.view.test_page import calm, picture, said_of
+
+
+@pytest.fixture
+def story(told):
+    return told(made_up(random.Random(8), 3000))
+
+
+def click_name(page, lane):
+    box = page.locator("#lanes").bounding_box()
+    lanes = 4 if lane >= 0 else 3
+    page.mouse.click(box["x"] + 20, box["y"] + 32 + (box["height"] - 33) / lanes * (abs(lane) + 0.5))
+
+
+#: Pixels of the canvas that differ from those before.
+_PIXELS = """() => { const c = document.getElementById('lanes');
+  const { data } = c.getContext('2d').getImageData(120, 33, c.width - 130, c.height - 34);
+  let hash = 0;
+  for (let k = 0; k < data.length; k += 1) hash = (hash * 31 + data[k]) | 0;
+  return hash; }"""
+
+
+def test_what_is_shown(story):
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        page.set_viewport_size({"width": 1366, "height": 768})
+        begin, end, _ = picture(page)
+        page.locator("#legend button").first.wait_for()
+        assert page.locator("#legend button").all_inner_texts() == ["it's a job", "phase", "job", "load"]
+
+        # A state is hidden, and comes again.
+        page.evaluate("location.hash = 'from=0&span=60000000'")
+        calm(page)
+        before = page.evaluate(_PIXELS)
+        page.locator("#legend button").nth(1).click()
+        calm(page)
+        assert page.locator("#legend button").nth(1).get_attribute("aria-pressed") == "false"
+        assert page.evaluate(_PIXELS) != before
+        assert "hide=s1" in page.url
+        page.locator("#legend button").nth(1).press("Enter")
+        page.mouse.move(5, 5)
+        calm(page)
+        assert page.evaluate(_PIXELS) == before
+
+        # Lanes: pinned, hidden, and the link has it.
+        calm(page)
+        click_name(page, 2)
+        page.locator("#menu button").get_by_text("Pin to the top").wait_for()
+        assert page.inner_text("#menu strong") == "node 2"
+        page.keyboard.press("Enter")
+        calm(page)
+        click_name(page, 0)
+        assert page.inner_text("#menu strong") == "node 2"
+        page.keyboard.press("Escape")
+        click_name(page, 1)
+        assert page.inner_text("#menu strong") == "node 0"
+        page.locator("#menu button").get_by_text("Hide").click()
+        calm(page)
+        assert "pin=2" in page.url
+        assert "off=0" in page.url
+        other = page.context.browser.new_page(viewport={"width": 1366, "height": 768})
+        other.goto(page.url)
+        picture(other)
+        other.locator("#legend button").get_by_text("Show 1 hidden node").wait_for()
+        calm(other)
+        click_name(other, -1)
+        assert other.inner_text("#menu strong") == "node 1"
+        other.locator("#menu button").get_by_text("Show all").click()
+        calm(other)
+        assert "off=" not in other.url
+        other.close()
+
+        # Nothing beyond the run.
+        page.keyboard.press("0")
+        for _ in range(8):
+            page.keyboard.press("s")
+        for _ in range(8):
+            page.keyboard.press("d")
+        calm(page)
+        assert picture(page)[1] - picture(page)[0] == pytest.approx(end - begin, rel=1e-3)
+        assert picture(page)[0] == pytest.approx(begin, abs=(end - begin) / 50)
+        for _ in range(12):
+            page.keyboard.press("w")
+        for _ in range(300):
+            page.keyboard.press("d")
+        calm(page)
+        assert picture(page)[1] <= end + (end - begin) / 50
+
+
+def test_offsets_of_the_axis(story):
+    """From a round time, where times have many digits."""
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        labels = """import('/web/time.js').then(({ labels }) => {
+          const { base, common, text } = labels(121800000000n, 50000000, 10000000);
+          return [common, text(121840000000n), String(base)]; })"""
+        assert page.evaluate(labels) == ["0.121\u202f5 s", "+340 us", "121500000000"]
+        labels = "import('/web/time.js').then(({ labels }) => { const { common, text } = labels(0n, 2e12, 2e11); " \
+                 "return [common, text(200000000000n)]; })"
+        assert page.evaluate(labels) == ["", "0.2 s"]
