@@ -282,7 +282,8 @@ export class Lanes {
   }
 
   // A line per counter and node; all nodes have the same scale.
-  counters(pen, { counters, columns, span }) {
+  counters(pen, { counters, columns, span, items }) {
+    pen.globalAlpha = items ? .45 : 1;      // names are readable across it
     for (const [name, rows] of Object.entries(counters ?? {})) {
       if (this.hidden.has(name)) continue;
       let least = Infinity, most = -Infinity;
@@ -303,6 +304,7 @@ export class Lanes {
       if (before !== null) pen.stroke();
       pen.lineWidth = 1;
     }
+    pen.globalAlpha = 1;
   }
 
   line(name) { return `hsl(${hue(name)} 75% ${this.dark ? 65 : 40}%)`; }

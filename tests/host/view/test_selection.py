@@ -20,8 +20,8 @@ BEGIN, END = 150 * 10**6, 250 * 10**6
 def losing(told):
     window = 800_000        # of the losses' times, in ps
     rows = made_up(random.Random(8), 3000)
-    at = BEGIN // window
-    return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (2, 9, 3000, 3100)])
+    at, end = BEGIN // window, END // window
+    return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (0, 4, end - 5, end + 5), (2, 9, 3000, 3100)])
 
 
 def test_figures_of_an_interval(told):
@@ -29,14 +29,14 @@ def test_figures_of_an_interval(told):
     rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()
             if BEGIN <= row["time_ps"] < END]
     inside = [row for row in story.loss().to_pylist() if row["from_ps"] >= BEGIN and row["to_ps"] <= END]
-    edges = [row for row in story.loss().to_pylist() if row["from_ps"] < BEGIN < row["to_ps"]]
+    edges = [row for row in story.loss().to_pylist() if any(row["from_ps"] < edge < row["to_ps"]
+                                                            for edge in (BEGIN, END))]
     states = [row for row in story.states().to_pylist() if row["name"] == "phase"]
     open_ps = sum(max(min(row["end_ps"] or row["lost_ps"] or END, END) - max(row["begin_ps"], BEGIN), 0)
                   for row in states)
     latencies = sorted(row["latency_ps"] for row in story.messages().to_pylist() if row["name"] == "border"
                        and row["latency_ps"] is not None and BEGIN <= row["sent_ps"] < END)
-    assert inside
-    assert edges
+    assert (len(inside), len(edges)) == (1, 2)
 
     async def work(client):
         found = json.loads(await asked(client, "/statistics", from_=BEGIN, to=END))
