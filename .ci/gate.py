@@ -100,7 +100,9 @@ STEPS = (
          ready=_fetched("linux_guest", "unpack")),
     Step("Linux with the board in a slot", 'make guest OF=pcie ARGS="--nodes 4 --events 2000"', 60, optional=True,
          ready=_fetched("newer_qemu", "emulator")),
-    Step("bitstreams of each family", "make test-slow ARGS='--dist=load tests/boards/toolchain/test_bitstream.py "
+    # Without Spark, which only one test of an export needs.
+    Step("bitstreams of each family", "make test-slow SPARK= "
+         "ARGS='--dist=load tests/boards/toolchain/test_bitstream.py "
          f"-k bitstream {_TESTS}'", 430, optional=True),
     Step("a bitstream, from its bits", "make bitstream-check BOARD=ice40-hx8k", 250, optional=True,
          ready=_on_path("iceunpack", "fpga-icestorm")),
