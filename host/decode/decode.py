@@ -84,7 +84,8 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     if done is not None and not names_due(run, done[PARTS]):
         return done
     with locked(run.path, tell):
-        done, reason = usable_account(run, _recorded, whole)    # another process may have decoded it meanwhile
+        # Another process may have decoded it meanwhile. Naming writes tables again: damage must be found before.
+        done, reason = usable_account(run, _recorded, whole=True)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
                                                         f"{run.info.keep}: there are no blocks to decode again")

@@ -17,8 +17,9 @@ from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.tables.parquet_file import unreadable
 
-__all__ = ["check_batch", "check_events", "checked_loss", "unreadable"]
+__all__ = ["check_batch", "check_events", "checked_loss"]
 
 #: Maximum bytes of an event.
 _PAYLOAD_MAX = 15
@@ -55,7 +56,7 @@ def _check_file(run: RunDirectory, path: Path, schema: pa.Schema, names: list[st
                 batch.validate(full=True)
                 last = _check_rows(run, path, batch, last)
                 count += len(batch)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise unreadable(path, error) from None
     return last, count, found.names
 
@@ -115,7 +116,7 @@ def checked_loss(run: RunDirectory, path: Path) -> pa.Table:
     try:
         loss = pq.ParquetFile(path).read()
         loss.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise unreadable(path, error) from None
     nodes, lost, begins, ends = (loss[name].to_numpy() for name in ("node", "lost", "from_ps", "to_ps"))
     _check_nodes(run, path, nodes)
@@ -124,7 +125,3 @@ def checked_loss(run: RunDirectory, path: Path) -> pa.Table:
     if np.any(begins < _EARLIEST_PS):
         raise InputError(path, None, f"it has a time of {begins.min()} ps, and no run begins so early")
     return loss
-
-
-def unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(path, None, f"it cannot be read: {(str(error).splitlines() or [type(error).__name__])[0][:300]}")

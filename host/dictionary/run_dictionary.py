@@ -20,7 +20,7 @@ from hypermon.host.recording.aside import aside
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import Part, fault, replace_part
 from hypermon.host.recording.segments import replace_file
-from hypermon.host.tables.parquet_file import ParquetFile
+from hypermon.host.tables.parquet_file import ParquetFile, unreadable
 from hypermon.host.text.json_file import Shape, integer, listed, maybe, parse_json, table, text
 
 __all__ = ["FRAMED", "KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files",
@@ -55,26 +55,38 @@ def kept_dictionary(run: RunDirectory) -> Dictionary | None:
 
 
 def names_due(run: RunDirectory, parts: Mapping[str, Part]) -> list[str]:
-    """The tables whose events have not been named with the RUN's dictionary yet.
+    """The tables whose events have not been named with the RUN's dictionary yet, and those that do not say.
 
     Parameters
     ----------
     parts : the tables of its decode.
     """
-    dictionary = kept_dictionary(run)
+    return _due(run, kept_dictionary(run), parts, False)
+
+
+def _due(run: RunDirectory, dictionary: Dictionary | None, parts: Mapping[str, Part], whole: bool) -> list[str]:
     if dictionary is None:
         return []
     own = [name for name in sorted(parts) if name.startswith("events/") and run.info.item_modes.events]
-    framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED]) is None else []
-    return [name for name in own + framed if fit_of(run.path / name, dictionary) is None]
+    framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED], whole) is None else []
+    return [name for name in own + framed if not _named(run.path / name, dictionary)]
+
+
+def _named(path: Path, dictionary: Dictionary) -> bool:
+    try:
+        return fit_of(path, dictionary) is not None
+    except InputError:
+        return False
 
 
 def name_events(run: RunDirectory, parts: Mapping[str, Part]) -> bool:
     """Names the events of a RUN's tables, in place, if that is not done yet; returns whether it did.
 
-    The caller must ensure that nothing else decodes the RUN meanwhile.
+    The caller must ensure that nothing else decodes the RUN meanwhile, and that the tables that are due are whole:
+    they are written again.
     """
-    dictionary, due = kept_dictionary(run), names_due(run, parts)
+    dictionary = kept_dictionary(run)
+    due = _due(run, dictionary, parts, True)
     return dictionary is not None and name_files(run.path, due, dictionary)
 
 
@@ -85,8 +97,8 @@ def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
     """
     try:
         metadata = pq.read_metadata(path).metadata or {}
-    except pa.ArrowException as error:
-        raise InputError(path, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:     # ValueError: a column's name is no text
+        raise unreadable(path, error) from None
     if metadata.get(_DIGEST) != dictionary.digest.encode():
         return None
     return Fit(**_noted(path, metadata, _FIT, _FIT_SHAPE))
@@ -126,7 +138,7 @@ def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
             write_named(new / FRAMED, _bare(table).schema, groups, dictionary)
             replace_part(run, new / FRAMED, name)
         except pa.ArrowException as error:
-            raise InputError(run / name, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+            raise unreadable(run / name, error) from None
 
 
 def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:

@@ -9,13 +9,14 @@ from pathlib import Path
 import duckdb
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode import event_framing
-from hypermon.host.decode.soundness import check_events, unreadable
+from hypermon.host.decode.soundness import check_events
 from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
 from hypermon.host.export.format import Tables
 from hypermon.host.export.items import framed, item_files
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
+from hypermon.host.tables.parquet_file import unreadable
 
 __all__ = ["check_tables"]
 

@@ -76,8 +76,8 @@ def checked_table(path: Path, schema: pa.Schema) -> Path:
     """A table that begins with these columns. Raises InputError if it does not."""
     try:
         found = pq.read_schema(path)
-    except pa.ArrowException as error:
-        raise InputError(path, None, f"not a table: {str(error).splitlines()[0]}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(path, None, f"not a table: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
     if list(found)[:len(schema)] != list(schema):
         raise InputError(path, None, f"its columns are {', '.join(found.names)[:200]}, not {', '.join(schema.names)}")
     return path

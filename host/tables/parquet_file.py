@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.errors import InputError
 
-__all__ = ["ParquetFile", "write_table"]
+__all__ = ["ParquetFile", "unreadable", "write_table"]
 
 
 class ParquetFile(pq.ParquetWriter):  # type: ignore[misc]
@@ -33,3 +34,8 @@ def write_table(table: pa.Table, path: Path, **options: Any) -> None:
     """Writes a file of one table, with pyarrow's options. Raises OSError; the file may then exist, and not be whole."""
     with ParquetFile(path, table.schema, **options) as file:
         file.write_table(table)
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """What to raise if pyarrow cannot read a file."""
+    return InputError(path, None, f"it cannot be read: {(str(error).splitlines() or [type(error).__name__])[0][:300]}")

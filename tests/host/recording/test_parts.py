@@ -5,6 +5,8 @@ import random
 import shutil
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import BlockType, Sink
 from hypermon.host import open_run
@@ -105,10 +107,12 @@ def test_what_cannot_be_made_anew_is_refused(tmp_path, run_cli, damage, command)
     assert "--keep events: there are no blocks" in err[0]
 
 
-def rot(path, rng):
-    """Flips a bit and keeps the time, as a failing disk does, or a copy of a damaged file that keeps times."""
+def rot(path, rng, first=0):
+    """Flips a bit, in the byte ``first`` or a later one, and keeps the time, as a failing disk does, or a copy of a
+    damaged file that keeps times.
+    """
     time_ns, data = path.stat().st_mtime_ns, bytearray(path.read_bytes())
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    data[rng.randrange(first, len(data))] ^= 1 << rng.randrange(8)
     path.write_bytes(data)
     os.utime(path, ns=(time_ns, time_ns))
     parts._READ.clear()     # as in a new process
@@ -137,6 +141,43 @@ def test_damage_that_changes_no_time(tmp_path, run_cli, keep):
             assert "there are no blocks" in err[1]
             path.write_bytes(whole)
             os.utime(path, ns=(time_ns, time_ns))
+
+
+def test_damage_of_what_a_table_says_of_itself(mixed_run, tmp_path, run_cli):
+    """A run with a dictionary: which one its events were named with is read before any row, and they are named anew."""
+    book = tmp_path / "book.toml"
+    book.write_text("[a]\nid = 1\nfields = { x = \"u8\" }\n")
+    assert run_cli("decode", mixed_run.path, "--dictionary", book)[0] == 0
+    path = next((mixed_run.path / "events").iterdir())
+    rng = random.Random(4)
+    for command in (("decode", mixed_run.path), ("query", mixed_run.path, "from events", "--csv"),
+                    ("export", mixed_run.path, "--to", "events", "-"), ("stats", mixed_run.path)):
+        wanted = run_cli(*command)
+        assert wanted[0] == 0
+        for _ in range(5):
+            data = path.read_bytes()
+            rot(path, rng, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+            status, out, err = run_cli(*command)
+            assert (status, out) == wanted[:2]
+            # `stats` uses no rows: it may find that the events are named, and read no more.
+            assert command[0] == "stats" or any(f"{path.name} has other contents than were written" in line
+                                                for line in err)
+
+
+def test_a_table_that_pyarrow_cannot_read(mixed_run):
+    """Whatever pyarrow raises, the message has the file's name. A column's name that is no text is a ValueError."""
+    mixed_run.decode()
+    path = part(mixed_run, 0)
+    whole, found = path.read_bytes(), set()
+    for at in [*range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole)), whole.rfind(b"payload")]:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x80]) + whole[at + 1:])
+        try:
+            pq.read_schema(path)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            found.add(type(error))
+            with pytest.raises(InputError, match=path.name):
+                parquet.checked_table(path, pa.schema([]))
+    assert found >= {OSError, UnicodeDecodeError}
 
 
 def test_a_stray_part_is_not_served(tmp_path, run_cli):
