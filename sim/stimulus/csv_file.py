@@ -40,11 +40,19 @@ def read_csv(source: InputFile, nodes: int, port_bits: int = 4) -> Rows:
     data = data.removeprefix(b"\xef\xbb\xbf")
     head, _, body = data.partition(b"\n")
     if [word.strip().strip('"') for word in head.decode("latin-1").split(",")] != HEADER.split(","):
-        raise InputError(path, 1, f"the header {HEADER} is missing")
+        raise InputError(path, 1, f"the header {HEADER} is missing" + _instead(head))
     if not body.strip():
         return Rows.none()
     rows = _read_fast(body, nodes, port_bits)
     return _read_slowly(path, body, nodes, port_bits) if rows is None else rows
+
+
+def _instead(head: bytes) -> str:
+    """A clause that names the first line, if it is a text."""
+    text = head.rstrip(b"\r").decode("utf-8", "replace")
+    if not text or not text.isprintable():
+        return "" if text == "" else "; it is no text"
+    return f"; instead there is {text:.60}"
 
 
 def _read_fast(body: bytes, nodes: int, port_bits: int) -> Rows | None:

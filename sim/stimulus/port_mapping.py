@@ -79,14 +79,20 @@ class Mapping:
 
 def option_text(channel: str) -> str:
     """A channel's name as it is written in ``--port``."""
-    return channel.replace(",", "\\,")
+    return channel.replace("\\", "\\\\").replace(",", "\\,")
+
+
+def _words(names: str) -> list[str]:
+    r"""What commas separate; ``\,`` and ``\\`` are a comma and a backslash, and other backslashes are themselves."""
+    words = re.findall(r"((?:\\[\\,]?|[^\\,])*),", names + ",")
+    return [re.sub(r"\\([\\,])", r"\1", word.strip(" \t")) for word in words]
 
 
 def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
     r"""Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, and ``[FILE#]NODE=`` with
     ``LINE,uart,BAUD``, ``LINE,swo,BAUD`` or ``CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb]``.
 
-    A comma in a name is written ``\,``.
+    A comma in a name is written ``\,``, and a backslash before a comma ``\\``.
 
     Parameters
     ----------
@@ -135,7 +141,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     node = whole(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
-    words = [word.strip(" \t").replace("\\,", ",") for word in re.split(r"(?<!\\),", names)]
+    words = _words(names)
     if (fewer := _fewer(text, file, node, words, wrong)) is not None:
         return fewer
     count = port_bits + 1

@@ -205,7 +205,7 @@ def read_vcd(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
     dump = _Dump(source.name)
     dump.declarations(tokens)
     if dump.scale is None:
-        raise dump.wrong(None, "it has no $timescale")
+        raise dump.wrong(None, "it has no $timescale; add it to the beginning, such as: $timescale 1 ns $end")
     targets: dict[str, Targets] = {v.code: [] for v in dump.variables}
     ports = [Port(1 << len(mapping.channels) - 1) for mapping in mappings]
     for port, mapping in zip(ports, mappings, strict=True):

@@ -226,6 +226,20 @@ def test_names_with_blanks_and_commas(tmp_path, track):
         load([path], ports=["0=a\\,c,a\\,b,my bit,my bit,my bit"])
 
 
+def test_names_with_backslashes(tmp_path):
+    """Names that end with a backslash, as those of VHDL may; written as they are shown, or as in the file."""
+    names = ["my sig\\", "b,\\", "c\\d", "e\\\\", "f\\"]
+    text = "$timescale 1ns $end " + "".join(
+        f"$var wire 1 {code} \\{name} $end " for code, name in zip(CODES, names, strict=True))
+    text += "$enddefinitions $end #0 0! 0\" 0# 0$ 0% #1 1! #2 1\" #3 1# #4 1$ #5 1%"
+    path = tmp_path / "x.vcd"
+    path.write_text(text)
+    shown = channels_of_vcd(InputFile(str(path)))
+    assert shown == ["my sig\\\\", "b\\,\\\\", "c\\\\d", "e\\\\\\\\", "f\\\\"]
+    for written in (shown, [*shown[:2], names[2], shown[3], names[4]]):
+        assert load([path], ports=["0=" + ",".join(written)]).port.tolist() == [1, 3, 7, 15, 31]
+
+
 @pytest.mark.parametrize(("body", "line", "reason"), [
     ("#0\n0!\n#5\n1!\n#4\n0!\n", 5, "time decreases: 4 after 5"), ("#0\n#x\n", 2, "time is not a number: 'x'"),
     ("#-1\n", 1, "time is not a number"), ("#\n", 1, "time is not a number"), ("#1.5\n", 1, "time is not a number"),
