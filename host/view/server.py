@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from aiohttp import web
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, system_reason
 from hypermon.host.link.access import refuse_open_access
 from hypermon.host.live.files import GoneError, command_file
 from hypermon.host.live.guard import Visits, guard
@@ -92,7 +92,15 @@ async def _made(request: web.Request, make: Callable[[], Any]) -> Any:
         try:
             return await asyncio.to_thread(make)
         except HypermonError as error:
-            raise web.HTTPConflict(text=str(error)) from None
+            raise web.HTTPConflict(text=printable(str(error))) from None
+        except OSError as error:
+            raise _unusable(request, error) from None
+
+
+def _unusable(request: web.Request, error: OSError) -> web.HTTPConflict:
+    """The RUN or the disk changed while the page was open."""
+    place = error.filename or request.app[_PICTURES].run.path
+    return web.HTTPConflict(text=printable(f"{place}: {system_reason(error)}"))
 
 
 async def _run(request: web.Request) -> web.Response:
@@ -149,6 +157,8 @@ async def _kept(request: web.Request, change: Callable[[Path], list[dict[str, An
         return web.json_response(await asyncio.to_thread(change, pictures.run.path))
     except HypermonError as error:
         raise web.HTTPConflict(text=printable(str(error))) from None
+    except OSError as error:
+        raise _unusable(request, error) from None
 
 
 async def _bookmarks(request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import shutil
 import struct
 
 import numpy as np
@@ -240,6 +241,27 @@ def test_requests_that_make_no_sense(losing_run, caplog):
 
     within(losing_run, work)
     assert all(record.exc_info is None and record.getMessage().isprintable() for record in caplog.records)
+
+
+def test_a_run_that_became_a_file(story, caplog):
+    """Each answer is a conflict with one line, or what the page had read before."""
+    stretch = {"from": 0, "to": 10**10}
+
+    async def work(client):
+        shutil.rmtree(story.path)
+        story.path.write_text("no folder")
+        for path, params in (("/perfetto/trace", stretch), ("/bookmarks", {}), ("/statistics", stretch),
+                             ("/item", {"at": 0, "node": 0}), ("/search", {"at": 0, "q": "nibble=1"})):
+            async with client.get(path, params=params) as answer:
+                text = await answer.text()
+                assert answer.status == 200 or (answer.status, len(text.splitlines())) == (409, 1), text
+        for path, params in (("/bookmarks", {"note": "a", "address": "b"}), ("/file", {"kind": "csv", **stretch})):
+            async with client.post(path, params=params) as answer:
+                text = await answer.text()
+                assert (answer.status, len(text.splitlines())) == (409, 1), text
+
+    within(story, work)
+    assert all(record.exc_info is None for record in caplog.records)
 
 
 def test_a_token(losing_run):
