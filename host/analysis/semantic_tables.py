@@ -18,7 +18,7 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
+from hypermon.host.dictionary.semantics import TABLES, create_views, text
 from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
 from hypermon.host.recording.locking import locked
@@ -31,10 +31,10 @@ from hypermon.host.text.json_file import anything, mapping, read_json, table
 __all__ = ["semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
-_FORMAT = 2
+_FORMAT = 3
 _MADE_OF = "semantics.json"
 _SHAPE = table({"made_of": mapping(anything()),
-                "parts": table({f"{name}.parquet": PART for name in COLUMNS})})
+                "parts": table({f"{name}.parquet": PART for name in TABLES})})
 #: DuckDB's errors of files end with JSON.
 _ERRNO = re.compile(r'"errno":"(\d+)"')
 _ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
@@ -47,7 +47,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     if dictionary is None or not files:
         return {}
     parts = run.decode()[PARTS]
-    paths, losses = {name: run.path / f"{name}.parquet" for name in COLUMNS}, run.loss_files()
+    paths, losses = {name: run.path / f"{name}.parquet" for name in TABLES}, run.loss_files()
     names = [path.relative_to(run.path).as_posix() for path in (*files, *losses)]
     made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
                "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
@@ -106,7 +106,7 @@ def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], paths: 
             view_events(connection, files, new)
             connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
             create_views(connection, dictionary)
-            for name in COLUMNS:
+            for name in TABLES:
                 connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
                                    f"to {text(str(new / name))} (format parquet)")
     except duckdb.Error as error:

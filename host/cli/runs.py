@@ -222,6 +222,8 @@ def _of_json(value: Any) -> Any:
         return {str(name): _of_json(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_of_json(one) for one in value]
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)
     return value if value is None or isinstance(value, bool | int | str) else _plain(value)
 
 

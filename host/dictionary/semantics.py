@@ -4,11 +4,12 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 
     states    node, name, key, begin_ps, end_ps, lost_ps, begin_row, end_row
     messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, send_row, receive_row
-    counters  time_ps, node, event, counter, value, row
+    counters  time_ps, node, event, counter, value, row[, whole]
 
 ``row`` is the row number in the files of the named events. A key is text. ``end_ps`` is null if the end was not seen;
 ``lost_ps`` is then the time at which the node first lost something afterwards, if it did. If one endpoint of a message
-was not seen, the columns of that endpoint are null.
+was not seen, the columns of that endpoint are null. :func:`columns` states in which type ``value`` is exact, and when
+there is a column ``whole``.
 """
 
 from collections.abc import Iterable
@@ -16,32 +17,57 @@ from collections.abc import Iterable
 import duckdb
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 
-__all__ = ["COLUMNS", "create_views", "text"]
+__all__ = ["TABLES", "columns", "create_views", "text"]
 
-#: The tables and the types of their columns.
-COLUMNS = {
+#: The tables, and the types of their columns if all counters are integers below 2^63.
+_COLUMNS = {
     "states": {"node": "smallint", "name": "varchar", "key": "varchar", "begin_ps": "bigint", "end_ps": "bigint",
                "lost_ps": "bigint", "begin_row": "bigint", "end_row": "bigint"},
     "messages": {"name": "varchar", "key": "varchar", "sender": "smallint", "receiver": "smallint",
                  "sent_ps": "bigint", "received_ps": "bigint", "latency_ps": "bigint", "send_row": "bigint",
                  "receive_row": "bigint"},
     "counters": {"time_ps": "bigint", "node": "smallint", "event": "varchar", "counter": "varchar",
-                 "value": "double", "row": "bigint"},
+                 "value": "bigint", "row": "bigint"},
 }
+TABLES = tuple(_COLUMNS)
+#: Integers of 64 bits, signed or not.
+_WHOLE = "decimal(20,0)"
+#: Bits of the integers that a double represents exactly.
+_EXACT_BITS = 53
+
+
+def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
+    """The tables and the types of their columns.
+
+    ``value`` of a counter is exact: a bigint or, if a counter is unsigned and has 64 bits, a decimal of 20 digits. If
+    some counters are real numbers, it is a double. Integers of more than 53 bits beside those are exact in a column
+    ``whole``, which is null for the real numbers.
+    """
+    counted = [field for kind in (dictionary.events if dictionary is not None else ())
+               for field in kind.fields if field.name in kind.counters]
+    real = any(field.kind == "f" for field in counted)
+    widest = max((field.bits or 0 for field in counted if field.kind != "f"), default=0)
+    unsigned = any(field.kind == "u" and field.bits == 64 for field in counted)
+    result = {name: dict(known) for name, known in _COLUMNS.items()}
+    result["counters"]["value"] = "double" if real else _WHOLE if unsigned else "bigint"
+    if real and widest > _EXACT_BITS:
+        result["counters"]["whole"] = _WHOLE
+    return result
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None) -> None:
     """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
     """
-    questions: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    known = columns(dictionary)
+    questions: dict[str, list[str]] = {name: [] for name in known}
     if dictionary is not None:
         connection.execute("create view named as from (select row_number() over () - 1 as row, * from events) "
                            "where name is not null and not aborted")
         questions = {"states": _states(dictionary), "messages": _messages(dictionary),
-                     "counters": _counters(dictionary)}
-    for name, columns in COLUMNS.items():
-        typed = ", ".join(f"{column}::{kind} as {column}" for column, kind in columns.items())
-        nulls = ", ".join(f"null::{kind} as {column}" for column, kind in columns.items())
+                     "counters": _counters(dictionary, known["counters"])}
+    for name, kinds in known.items():
+        typed = ", ".join(f"{column}::{kind} as {column}" for column, kind in kinds.items())
+        nulls = ", ".join(f"null::{kind} as {column}" for column, kind in kinds.items())
         question = " union all by name ".join(questions[name])
         connection.execute(f"create view {name} as "
                            + (f"select {typed} from ({question})" if question else f"select {nulls} where false"))
@@ -125,8 +151,13 @@ def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
               from sends full join receives on {same})"""
 
 
-def _counters(dictionary: Dictionary) -> list[str]:
-    return [f"select time_ps, node, {text(kind.name)} as event, {text(field)} as counter, "
-            f"{_of(kind, field, dictionary, 'null')}::double as value, row from named "
-            f"where event = {kind.id} and {_of(kind, field, dictionary, 'null')} is not null"
-            for kind in dictionary.events for field in kind.counters]
+def _counters(dictionary: Dictionary, kinds: dict[str, str]) -> list[str]:
+    asked = []
+    for kind in dictionary.events:
+        for field in (field for field in kind.fields if field.name in kind.counters):
+            value = _of(kind, field.name, dictionary, "null")
+            whole = f", {value if field.kind != 'f' else 'null'}::{_WHOLE} as whole" if "whole" in kinds else ""
+            asked.append(f"select time_ps, node, {text(kind.name)} as event, {text(field.name)} as counter, "
+                         f"{value}::{kinds['value']} as value, row{whole} from named "
+                         f"where event = {kind.id} and {value} is not null")
+    return asked

@@ -10,7 +10,8 @@ import duckdb
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode import event_framing
 from hypermon.host.decode.soundness import check_events
-from hypermon.host.dictionary.semantics import COLUMNS
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.dictionary.semantics import columns
 from hypermon.host.errors import InputError
 from hypermon.host.export.format import Tables
 from hypermon.host.export.items import framed, item_files
@@ -54,14 +55,16 @@ def check_tables(run: Run, tables: Tables) -> None:
 
 def _check_tracks(run: Run, rows: int) -> None:
     """Checks the tables derived from events and a dictionary."""
+    known = columns(kept_dictionary(run))
     for name, path in semantic_files(run).items():
+        kinds = known[name]
         with duckdb.connect() as connection:
             try:
                 connection.read_parquet(str(path)).create_view("asked")
-                _check_kinds(path, COLUMNS[name], connection.execute("describe asked").fetchall())
+                _check_kinds(path, kinds, connection.execute("describe asked").fetchall())
                 where = _STRANGE[name].replace("NODES", str(run.info.nodes)).replace("ROWS", str(rows))
                 strange = connection.execute(f"select count(*) filter ({where}), count(*) from asked").fetchall()[0]
-                connection.execute("select " + ", ".join(f"max({column})" for column in COLUMNS[name]) + " from asked")
+                connection.execute("select " + ", ".join(f"max({column})" for column in kinds) + " from asked")
             except duckdb.Error as error:
                 raise unreadable(path, error) from None
         if strange[0]:

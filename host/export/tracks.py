@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,7 +228,8 @@ class Tracks:
             return
         for row in self._rows(f"select * from counters where node = {node} and {self._of('node')} and "
                               f"{self._within('time_ps', 'time_ps')} order by row, counter"):
-            yield Count(row["time_ps"], row["counter"], row["value"])
+            whole = row["value"] if row.get("whole") is None else row["whole"]
+            yield Count(row["time_ps"], row["counter"], int(whole) if isinstance(whole, Decimal) else whole)
 
     def _within(self, begin: str, end: str) -> str:
         """An SQL condition: something overlaps the chosen times; it has no end if that is null."""

@@ -91,6 +91,9 @@ class Tables:
         for name, file in files.items():
             self._view(name, [file])
         if files:
+            # A picture's lines need no more than a double, and JSON has no word for what is infinite or no number.
+            self._connection.execute("create or replace view counted as select counter, node, time_ps, "
+                                     "value::double as value from counters where isfinite(value::double)")
             self.states, self.messages, self._values = (self.ask(f"select count(*) from {name}")[0][0]
                                                         for name in ("states", "messages", "counters"))
             self.names = [row[0] for row in self.ask("select distinct name from states order by 1")]
@@ -238,7 +241,7 @@ class Tables:
         step, span = max((to_ps - from_ps) // columns * _STEP, 1), to_ps - from_ps
         steps = -(-span // step)
         coarse = self._values > MANY and step >= self._bin_ps
-        source = "some_counters" if coarse else "(select *, value as least, value as most, value as last from counters)"
+        source = "some_counters" if coarse else "(select *, value as least, value as most, value as last from counted)"
         # Of the values just beside the stretch, one on each side, to which the line goes.
         question = (
             "select counter, node, case when step < 0 then max(time_ps) else min(time_ps) end - $from, "
@@ -281,4 +284,4 @@ def _messages(where: str, cell_ps: int) -> str:
 
 #: A question, up to the length of a bin: the values of the counters of each node in bins.
 _COUNTERS = ("select counter, node, max(time_ps) as time_ps, min(value) as least, max(value) as most, "
-             "arg_max(value, time_ps) as last from counters group by counter, node, time_ps")
+             "arg_max(value, time_ps) as last from counted group by counter, node, time_ps")

@@ -117,8 +117,8 @@ def mixed_run(make_run) -> Run:
 
 @pytest.fixture
 def told(make_run, tmp_path: Path):
-    """``told(rows, losses)``: a run of 4 nodes with these events: time, node, id, payload, aborted."""
-    def make(rows, losses=()) -> Run:
+    """``told(rows, losses, book)``: a run of 4 nodes with these events: time, node, id, payload, aborted."""
+    def make(rows, losses=(), book=BOOK) -> Run:
         board = FakeBoard(nodes=4).start()
         if losses:
             board.loss(list(losses))
@@ -129,7 +129,7 @@ def told(make_run, tmp_path: Path):
                                       zip(columns, EVENT_SCHEMA, strict=True)], schema=EVENT_SCHEMA)
         pq.write_table(table, run.path / "new")
         replace_part(run.path, run.path / "new", FRAMED)
-        (tmp_path / "book.toml").write_text(BOOK)
+        (tmp_path / "book.toml").write_text(book)
         keep_dictionary(run, tmp_path / "book.toml")
         name_files(run.path, [FRAMED], load_dictionary(tmp_path / "book.toml"))
         return run
