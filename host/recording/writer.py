@@ -33,6 +33,8 @@ __all__ = ["RESERVE", "RunWriter", "new_directory", "refuse_existing"]
 
 #: A file that exists while a RUN is recorded, and is locked by its recorder, and its bytes.
 RESERVE, _RESERVED = ".reserve", 1 << 16
+#: The groups until the recording has ended.
+_GROUPS_NEW = ".groups.parquet.new"
 
 
 def refuse_existing(path: Path) -> None:
@@ -101,7 +103,7 @@ class RunWriter:
                 self._held = hold(self.directory / RESERVE)
                 self._stream = stream = SegmentWriter(self.directory, segment_bytes, ring)
                 if info.drain == "registers":
-                    self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
+                    self._groups = TableWriter(self.directory / _GROUPS_NEW, GROUP_SCHEMA)
                 sync_directory(self.directory.parent)
         except BaseException:
             if stream is not None:
@@ -186,6 +188,8 @@ class RunWriter:
             except StorageError as error:
                 if end.get("all_written", True):
                     end |= {"how": f"{end.get('how')}, but {error}", "proper": False, "all_written": False}
+        with suppress(OSError):     # what could not be completed
+            (self.directory / _GROUPS_NEW).unlink(missing_ok=True)
         self.info.end = {**end, "ended": utc_now(), "stream": self._stream.contents()}
         self._write_info()
         if self._aside:
@@ -222,4 +226,4 @@ class RunWriter:
     def _close_groups(self) -> None:
         if self._groups is not None:
             self._groups.close()
-            os.replace(self.directory / ".groups.parquet.new", self.directory / "groups.parquet")
+            os.replace(self.directory / _GROUPS_NEW, self.directory / "groups.parquet")

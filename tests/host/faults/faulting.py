@@ -56,7 +56,8 @@ def _recording(**options):
 
 #: Recordings of a fake board.
 RECORDINGS = {"record": _recording(), "record-ring": _recording(ring_s=2e-6),
-              "record-events": _recording(keep="events"), "record-stats": _recording(keep="stats")}
+              "record-events": _recording(keep="events"), "record-stats": _recording(keep="stats"),
+              "record-registers": _recording(drain="registers")}
 
 
 def _command(work) -> int:

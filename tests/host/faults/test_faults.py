@@ -31,6 +31,7 @@ COMMANDS = {
     "merge": (["merge", "{losing}", "{named}", "-o", "{out}/o", "--offset", "{named}=0.1"], "out"),
     "record": ("record:{out}/o", "out"), "record-ring": ("record-ring:{out}/o", "out"),
     "record-events": ("record-events:{out}/o", "out"), "record-stats": ("record-stats:{out}/o", "out"),
+    "record-registers": ("record-registers:{out}/o", "out"),
     "decode": (["decode", "{losing}"], "losing"), "decode-mixed": (["decode", "{mixed}"], "mixed"),
     "dictionary": (["decode", "{mixed}", "--dictionary", "{book}"], "mixed"),
     "query": (["query", "{named}", "select count(*) from states", "--csv"], "named"),
