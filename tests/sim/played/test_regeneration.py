@@ -297,7 +297,7 @@ def recorded(tmp_path, monkeypatch, rate, until_ms, **disturbance):
     (tmp_path / "x.csv").write_text("time_ns,node,port\n" + "".join(
         f"{time // 1000},{node},{port}\n" for time, node, port in zip(
             one.time_ps.tolist(), one.node.tolist(), one.port.tolist(), strict=True)))
-    assert cli._run(["sim", str(tmp_path / "x.csv"), "-o", str(tmp_path / "run"), "--nodes", "8", "--links", "1",
+    assert cli._run(["sim", str(tmp_path / "x.csv"), "-o", str(tmp_path / "run"), "--nodes", "8", "--port", "0-7=line",
                      "--edge", "both", "--sample", "after", "--window", "1"]) == 0
     return open_run(tmp_path / "run"), len(one.time_ps)
 
