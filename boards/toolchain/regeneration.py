@@ -118,7 +118,7 @@ class RegenerationTop(Elaboratable):
         m.submodules.reference = reference = io.Buffer("i", platform.request("reference", 0, dir="-"))
         m.submodules.net = Instance("SB_GB", i_USER_SIGNAL_TO_GLOBAL_BUFFER=reference.i,
                                     o_GLOBAL_BUFFER_OUTPUT=ClockSignal())
-        m.submodules.transmitter = transmitter = Transmitter("ice40")
+        m.submodules.transmitter = transmitter = Transmitter("ice40", limited=self.front is Front.PORT)
         strobes, levels = Signal(LINK_NODES), Signal(PORT_BITS * LINK_NODES)
         for number in range(self.nodes):
             port = platform.request("node", number, dir="-")

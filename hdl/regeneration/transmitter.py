@@ -40,6 +40,7 @@ class Transmitter(wiring.Component):
     ----------
     ram : kind of memory, see :class:`~..lib.ram.Ram`.
     tick_clocks : see :class:`~.item_silence.ItemSilence`.
+    limited : see :class:`~.moment_gate.MomentGate`.
 
     Members
     -------
@@ -56,8 +57,8 @@ class Transmitter(wiring.Component):
     refused : items that the gate has refused; for benches.
     """
 
-    def __init__(self, ram: str = "portable", tick_clocks: int = TICK_CLOCKS):
-        self.ram, self.tick_clocks = ram, tick_clocks
+    def __init__(self, ram: str = "portable", tick_clocks: int = TICK_CLOCKS, limited: bool = True):
+        self.ram, self.tick_clocks, self.limited = ram, tick_clocks, limited
         super().__init__({
             "strobe": In(LINK_NODES), "data": In(PORT_BITS * LINK_NODES), "rising": In(LINK_NODES),
             "falling": In(LINK_NODES), "after": In(LINK_NODES), "live": In(LINK_NODES),
@@ -71,7 +72,7 @@ class Transmitter(wiring.Component):
         m.submodules.synchronizer = synchronizer = StrobeSynchronizer(LINK_NODES, False)
         m.submodules.framer = framer = ItemFramer(LINK_NODES)
         m.submodules.silence = silence = ItemSilence(self.tick_clocks)
-        m.submodules.gate = gate = MomentGate(self.ram)
+        m.submodules.gate = gate = MomentGate(self.ram, limited=self.limited)
         m.submodules.coder = coder = ByteCoder()
         m.submodules.counts = counts = LinkCounts(self.ram)
         m.submodules.serializer = serializer = FrameSerializer()
@@ -80,7 +81,7 @@ class Transmitter(wiring.Component):
         high = Signal(len(counts.now) - LINK_LAG_BITS, init=high)
         low = Signal(LINK_LAG_BITS, init=low)
         carry, begun = Signal(), Signal()
-        now = Cat(low, high)
+        now, framed = Cat(low, high), (self.words | self.events).any()
         m.d.sync += [low.eq(low + 1), carry.eq(low == (1 << LINK_LAG_BITS) - 2), begun.eq(begun | high[-1])]
         with m.If(carry):
             m.d.sync += high.eq(Mux(high == _LAST, 0, high + 1))
@@ -99,7 +100,7 @@ class Transmitter(wiring.Component):
             self.expired.eq(silence.expired & framer.open & ~framer.pulse),
             gate.start.eq(framer.start), framer.admit.eq(gate.admit), framer.clear.eq(gate.outage),
             gate.further.eq(framer.goes & ~framer.cut), gate.nibble.eq(framer.nibble), gate.now.eq(now),
-            coder.framed.eq((self.words | self.events).any()),
+            gate.framed.eq(framed), coder.framed.eq(framed),
             coder.now.eq(now), coder.side.eq(counts.side),
             counts.now.eq(now), counts.sent.eq(coder.sent), counts.node.eq(coder.node),
             serializer.now.eq(now), serializer.byte.eq(coder.byte),

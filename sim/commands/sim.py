@@ -26,7 +26,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.numbers import finite
-from hypermon.sim.commands.wired import wired_settings
+from hypermon.sim.commands.wired import lines_of, wired_settings
 from hypermon.sim.virtual.open import open_virtual
 
 __all__ = ["sim"]
@@ -56,7 +56,8 @@ _FEWER = re.compile(r",\s*(?:uart|swo|serial)\s*(?:,|$)")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
               help="The channels of a file that are a node's port. Repeatable. "
                    "With --port-bits 8, D0 to D7. A node with fewer wires: NODE=LINE,uart,BAUD, NODE=LINE,swo,BAUD or "
-                   "NODE=CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb].")
+                   "NODE=CLOCK,DATA[,SELECT],serial[,rising|falling][,msb|lsb]. Nodes on lines of regeneration boards: "
+                   "0-7=line, 0-15=line, 0-23=line or 0-31=line.")
 @click.option("--delay", "delays", multiple=True, metavar="[NODE=]data|strobe,NS",
               help="The data, or the strobes, change NS nanoseconds later than in STIMULUS: for recorded signals in "
                    "which both change at the same time. NODE= sets one node. Repeatable.")
@@ -70,8 +71,6 @@ _FEWER = re.compile(r",\s*(?:uart|swo|serial)\s*(?:,|$)")
               help="As --half-clock, but four times per clock: stamps count quarter clocks.")
 @click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
               help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
-@click.option("--links", type=click.IntRange(0, 4), default=0, show_default=True, metavar="N",
-              help="The first N groups of eight nodes are connected over regeneration boards.")
 @click.option("--front", "fronts", multiple=True, metavar="[NODE=]FRONT",
               help="How nodes are wired: port (default), two_wire (SPI clock and data), selected (also a chip select), "
                    "uart, swo. NODE= sets one node. In a CSV file bit 4 of the port is the clock or the one wire, bit "
@@ -88,7 +87,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         stop: str | None, pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None,
         stalls: tuple[str, ...], store_kib: int | None, memory_mib: int, ports: tuple[str, ...],
         delays: tuple[str, ...], start_at: str | None, half_clock: bool, quarter_clock: bool, port_bits: str,
-        links: int, fronts: tuple[str, ...], seed: int | None, dictionary: Path | None, no_skip: bool) -> None:
+        fronts: tuple[str, ...], seed: int | None, dictionary: Path | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record the output.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
@@ -97,6 +96,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
     --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
     """
+    links, ports = lines_of(ports, nodes)
     fewer = any(_FEWER.search(text) for text in ports)
     unsaid = click.get_current_context().get_parameter_source("config") is ParameterSource.DEFAULT
     sink = Sink.EXTENDED if fewer and unsaid else Sink[config.upper()]
@@ -116,11 +116,11 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     try:
         geometry = replace(geometry, links=links)
     except ValueError as error:
-        raise HypermonError(f"--links {links}: {error}") from None
+        raise HypermonError(f"--port 0-{8 * links - 1}=line: {error}") from None
     try:
         geometry = replace(geometry, fronts=fronts_of(fronts, nodes, sink))
     except ValueError:
-        raise HypermonError("--front: only nodes with ports of 4 bits that are not connected over --links can have one"
+        raise HypermonError("--front: only nodes with ports of 4 bits that are not on a line can have one"
                             ) from None
     if not fewer:
         modes_of(modes, nodes, sink, geometry.fronts)

@@ -1,17 +1,50 @@
-"""Settings of front ends, from what ``--port`` says of nodes with fewer wires, and from their stimulus."""
+"""What ``--port`` says of nodes without ports: lines of regeneration boards, and settings of front ends."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import click
-from hypermon.hdl.layout import Front, front_period
+from hypermon.hdl.layout import LINK_NODES, Front, front_period
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Link
+from hypermon.host.text.numbers import whole
 
-__all__ = ["wired_settings"]
+__all__ = ["lines_of", "wired_settings"]
 
+_LINE = re.compile(r"([0-9]+)-([0-9]+)=\s*line\s*")
 _RATES = {Front.UART: "uart_baud", Front.SWO: "swo_baud"}
+
+
+def lines_of(ports: Sequence[str], nodes: int) -> tuple[int, tuple[str, ...]]:
+    """The number of regeneration boards that ``FIRST-LAST=line`` asks for, and the other texts of ``--port``.
+
+    Raises
+    ------
+    HypermonError
+        unless these nodes are whole groups of eight, from node 0 on without gaps, each named once.
+    """
+    groups: set[int] = set()
+    others = []
+    for text in ports:
+        if not text.rstrip().endswith("=line"):
+            others.append(text)
+            continue
+        found = _LINE.fullmatch(text)
+        first, last = (whole(number) for number in found.groups()) if found else (1, 0)
+        named = set(range(first // LINK_NODES, (last + 1) // LINK_NODES))
+        if first % LINK_NODES or (last + 1) % LINK_NODES or not named or last >= nodes:
+            able = ", ".join(f"{8 * k}-{8 * k + 7}=line" for k in range(nodes // LINK_NODES))
+            raise HypermonError(f"--port {text}: a line has eight nodes: {able}" if able else
+                                f"--port {text}: a line has eight nodes; the board has {nodes}")
+        if named & groups:
+            raise HypermonError(f"--port {text}: some of these nodes are on a line already")
+        groups |= named
+    if groups != set(range(len(groups))):
+        raise HypermonError(f"--port {LINK_NODES * max(groups)}-{LINK_NODES * max(groups) + 7}=line: lines come first: "
+                            f"nodes {LINK_NODES * min(set(range(LINK_NODES)) - groups)} and up are not on one")
+    return len(groups), tuple(others)
 
 
 def wired_settings(link: Link, said: Mapping[str, Any]) -> dict[str, Any]:

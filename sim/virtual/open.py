@@ -162,7 +162,7 @@ def _wired(geometry: Geometry, wiring: Mapping[int, Any]) -> Geometry:
     except ValueError:
         text = next(iter(wiring.values())).text
         raise HypermonError(f"--port {text}: only nodes of an extended board (--config extended) with ports of 4 bits "
-                            "that are not connected over --links can have fewer wires") from None
+                            "that are not on a line can have fewer wires") from None
 
 
 def open_stimulus(stimulus: Any, geometry: Geometry, **options: Any) -> Link:

@@ -89,9 +89,9 @@ _FORMAL = {
 }
 #: Proofs that are tests by themselves.
 _OTHERS = {
-    "expander": ("tests/hdl/formal/test_formal_compact.py::test_expander_holds",),
-    "lineup": ("tests/hdl/formal/test_formal_compact.py::test_lineup_holds",),
-    "deadline": ("tests/hdl/formal/test_formal_compact.py::test_lineup_holds",),
+    "expander": ("tests/hdl/formal/test_formal_compact.py::test_holds[expander]",),
+    "lineup": ("tests/hdl/formal/test_formal_compact.py::test_holds[lineup]",),
+    "deadline": ("tests/hdl/formal/test_formal_compact.py::test_holds[lineup]",),
     "ram": ("tests/hdl/formal/test_formal_memory.py::test_memories_are_equal",
             "tests/hdl/formal/test_formal_memory.py::test_gowins_memories_are_equal"),
 }

@@ -14,11 +14,17 @@ PROOFS = {"moment gate": MomentGateSpec, "words": ByteCoderSpec, "store port": S
 
 REFUTED = {
     "moment gate, refuses what it queues": lambda: MomentGateSpec(
-        broken(MomentGate, ("offered & ~closed)", "offered)"))),
+        broken(MomentGate, ("valid.eq(offered & ~barred)", "valid.eq(offered)"))),
     "moment gate, reopens too early": lambda: MomentGateSpec(
-        broken(MomentGate, ("(closed & ~half)", "(closed & ~fifo.i.ready)"))),
+        broken(MomentGate, ("Mux(closed, ~half, self.tears)", "Mux(closed, ~fifo.i.ready, self.tears)"))),
     "moment gate, drops without a word": lambda: MomentGateSpec(
-        broken(MomentGate, ("barred.eq(closed | ~fifo.i.ready)", "barred.eq(closed)"))),
+        broken(MomentGate, ("closes | (fifo.level >= self.depth - 1)", "closes"))),
+    "moment gate, a node that is held is queued": lambda: MomentGateSpec(
+        broken(MomentGate, ("(self.start & ~held) | self.further", "self.start | self.further"))),
+    "moment gate, holds others, too": lambda: MomentGateSpec(
+        broken(MomentGate, ("comes = taken[n] & ~barred", "comes = offered & ~barred"))),
+    "moment gate, never holds": lambda: MomentGateSpec(
+        broken(MomentGate, ("comes ^ leaves[n]", "comes ^ leaves.any()"))),
     "words, an item twice": lambda: ByteCoderSpec(
         broken(ByteCoder, ("Mux(final, 0, done | pick)", "Mux(final, 0, pick)"))),
     "words, a long step is taken for a short one": lambda: ByteCoderSpec(

@@ -203,3 +203,43 @@ def test_much_that_is_rejected_is_said_with_its_cause(tools, tmp_path, capsys, f
     assert _run(["decode", str(run)]) == 0
     [line] = [line for line in capsys.readouterr().err.splitlines() if "bytes rejected" in line]
     assert "likely a wrong rate (--front-rate)" in line
+
+
+#: Clocks by which a line delays all stamps (docs/regeneration.md).
+LATE = 4109
+
+
+@pytest.mark.parametrize("config", ["classic", "extended"])
+def test_nodes_on_a_line_are_later_twins_of_wired_ones(tools, tmp_path, config):
+    """The same nibbles of nodes 0 to 7, over a line, and of nodes 8 to 15, which are wired directly."""
+    rng, rows, at = random.Random(5), [], 3_000
+    for k in range(600):
+        node, nibble = rng.randrange(8), rng.getrandbits(4)
+        for twin in (node, node + 8):
+            rows += [(at, twin, nibble), (at + 200, twin, 16 | nibble), (at + 400, twin, nibble)]
+        at += rng.choice((430, 1_000, 90_000 if k % 50 == 0 else 2_000))
+    path, run = tmp_path / "x.csv", tmp_path / "run"
+    path.write_text("time_ns,node,port\n" + "".join(f"{t},{n},{p}\n" for t, n, p in sorted(rows)))
+    assert _run(["sim", str(path), "-o", str(run), "--port", "0-7=line", "--window", "1", "--config", config]) == 0
+    came = [[(int(time), int(node) % 8, int(nibble)) for time, node, nibble in printed(run, "csv", tmp_path)
+             if (int(node) < 8) is linked] for linked in (True, False)]
+    assert len(came[1]) == 600
+    assert [(time - LATE * CLOCK_PS, *rest) for time, *rest in sorted(came[0])] == sorted(came[1])
+    assert Run(run).stats()["lost"] == 0
+
+
+@pytest.mark.parametrize(("ports", "said"), [
+    (["0-6=line"], "a line has eight nodes: 0-7=line, 8-15=line"), (["1-8=line"], "a line has eight nodes"),
+    (["0=line"], "a line has eight nodes"), (["7-0=line"], "a line has eight nodes"),
+    (["0-23=line"], "a line has eight nodes"), (["FILE#0-7=line"], "a line has eight nodes"),
+    (["0-7=line", "0-15=line"], "some of these nodes are on a line already"),
+    (["8-15=line"], "--port 8-15=line: lines come first: nodes 0 and up are not on one"),
+    (["0-7=line", "3=TX,uart,115200"], "not on a line"),
+])
+def test_lines_that_no_board_has(tools, tmp_path, capsys, ports, said):
+    nodes = Nodes(1)
+    nodes.send(0)
+    options = [word for port in ports for word in ("--port", port)]
+    assert _run(["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(tmp_path / "run"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -170,6 +170,22 @@ def test_refused_by_the_regeneration_board(linked):
     assert lost[LINE] == 0
 
 
+def test_a_node_whose_strobe_floats_closes_no_other(linked):
+    """Node 3 toggles 33 million times a second. All items of the other nodes arrive; its own are counted."""
+    edge, node = random_gaps(TWIN, 1e6, 0.7, 2.5, np.random.default_rng(12))
+    floats = np.arange(70_000, 250_000, 3)
+    edge, node = np.concatenate([edge[node != 3], floats]), np.concatenate([node[node != 3], np.full(len(floats), 3)])
+    order = np.argsort(edge, kind="stable")
+    run = run_of(twins(traffic(TWIN, edge[order], node[order], np.random.default_rng(13))), linked, Sink.EXTENDED)
+    balanced(run)
+    for n in range(8):
+        if n == 3:
+            assert run.links[n]["refused"] > 30_000
+        else:
+            assert came(run, n) == [(window + LATE, nibble) for window, nibble in came(run, n + 8)]
+            assert run.links[n]["refused"] == 0
+
+
 def test_both_at_once(linked):
     rng = np.random.default_rng(8)
     parts = [random_gaps(TWIN, rate, begin, begin + 0.2, rng)
@@ -297,7 +313,7 @@ def recorded(tmp_path, monkeypatch, rate, until_ms, **disturbance):
     (tmp_path / "x.csv").write_text("time_ns,node,port\n" + "".join(
         f"{time // 1000},{node},{port}\n" for time, node, port in zip(
             one.time_ps.tolist(), one.node.tolist(), one.port.tolist(), strict=True)))
-    assert cli._run(["sim", str(tmp_path / "x.csv"), "-o", str(tmp_path / "run"), "--nodes", "8", "--links", "1",
+    assert cli._run(["sim", str(tmp_path / "x.csv"), "-o", str(tmp_path / "run"), "--nodes", "8", "--port", "0-7=line",
                      "--edge", "both", "--sample", "after", "--window", "1"]) == 0
     return open_run(tmp_path / "run"), len(one.time_ps)
 

@@ -16,9 +16,10 @@ __all__ = ["ByteCoderSpec", "MomentGateSpec", "StorePortSpec"]
 
 class MomentGateSpec(Spec):
     """Each item is refused, or is in a moment that comes out in its order; an outage ends only at half. Whoever is told
-    that the gate tears knows of each nibble that is not queued."""
+    that the gate tears knows of each nibble that is not queued. A node is refused alone only if it takes its part of
+    the FIFO, and always then."""
 
-    def __init__(self, gate=MomentGate, depth=4):
+    def __init__(self, gate=MomentGate, depth=8):
         super().__init__()
         self.gate = using(gate, StreamFifo=using(StreamFifo, Ram=WatchedRam))
         self.depth = depth
@@ -26,25 +27,29 @@ class MomentGateSpec(Spec):
     def specify(self, m: Module) -> None:
         m.submodules.gate = gate = self.gate(depth=self.depth)
         start, further = self.free(2, "start"), self.free(2, "further")
+        framed = Signal()
         m.d.comb += [
             gate.start.eq(start), gate.further.eq(further & ~start), gate.now.eq(self.free(1, "now")),
-            gate.o.ready.eq(self.free(1, "ready")),
+            gate.o.ready.eq(self.free(1, "ready")), gate.framed.eq(framed),
         ]
-        offered, refused = (start | further).any(), gate.tears
-        push, pop = offered & ~refused, gate.o.valid & gate.o.ready
+        came = gate.admit | (gate.further & ~gate.tears.replicate(8))
+        push, pop = came.any(), gate.o.valid & gate.o.ready
         count = watch_fifo(
             m, self, name="moments", depth=self.depth, push=push, pop=pop,
-            first_in=Cat(start | further, further & ~start, gate.now[0]),
+            first_in=Cat(came[:2], further & ~start, gate.now[0]),
             first_out=Cat(gate.o.p.mask[:2], gate.o.p.more[:2], gate.o.p.stamp[0]), valid=gate.o.valid, patience=2)
-        outage = Signal()
-        with m.If(refused):
+        outage, own, full = Signal(), Signal(range(self.depth + 1)), Signal()
+        with m.If(gate.tears):
             m.d.sync += outage.eq(1)
         with m.Elif(push):
             m.d.sync += outage.eq(0)
+        m.d.sync += [own.eq(own + came[0] - (pop & gate.o.p.mask[0])),
+                     full.eq(own >= Mux(framed, self.depth // 8, self.depth // 2))]
+        alone = gate.refused[0] & ~gate.tears
         m.d.comb += [
-            Assert(gate.refused == Mux(gate.tears, gate.start, 0), "all of a clock, or none"),
             Assert((gate.admit ^ gate.refused) == gate.start, "one of the two"),
-            Assert(~gate.tears | offered, "something came"),
+            Assert(~gate.tears | ((start | further).any() & (gate.refused == gate.start)), "all of a clock"),
+            Assert(gate.tears | (alone == (gate.start[0] & full)), "a node that takes its part, and no other"),
             Assert(~gate.o.valid | gate.o.p.mask.any(), "no empty moment"),
             Assert(~(push & outage) | (count <= self.depth // 2), "reopens at half"),
         ]
