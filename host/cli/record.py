@@ -205,14 +205,15 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
         click.echo(f"hypermon: {device.link.uri} samples strobes four times per clock, but the phases of its samples "
                    "were not checked since it was switched on: stamps count whole clocks; to check them: hypermon "
                    f"selftest -b {device.link.uri}", err=True)
-    interrupt, cut = Interrupt(), None
+    interrupt, cut, printed = Interrupt(), None, None
     feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
     with ExitStack() as stack:
         stack.enter_context(interrupt.noted())
         if contract is not None:
             stack.enter_context(contract.watched(run, dictionary, interrupt))
         if printing:
-            progress = stack.enter_context(PrintedItems(run, dictionary, interrupt)).recording
+            printed = stack.enter_context(PrintedItems(run, dictionary, interrupt))
+            progress = printed.recording
         elif feed is not None:
             progress = feed.recording
         else:
@@ -238,6 +239,8 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
         if cut is not None:     # whether or not anybody reads the line
             raise cut
     complain(Run(run), ledger)
+    if printed is not None and printed.failed:      # the RUN is whole, what was printed is not
+        raise click.exceptions.Exit(2)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted before the end of the stimulus", err=True)
         raise click.exceptions.Exit(130)

@@ -20,6 +20,10 @@ class PrintedItems:
     ----------
     run, dictionary : of the recording.
     interrupt : ends the recording when the reader has gone.
+
+    Members
+    -------
+    failed : some lines could not be printed, and a message has named the reason.
     """
 
     def __init__(self, run: Path, dictionary: Path | None, interrupt: Interrupt):
@@ -27,6 +31,7 @@ class PrintedItems:
                                          *(["--dictionary", str(dictionary)] if dictionary is not None else []))
         self._run, self._interrupt = run, interrupt
         self._process: subprocess.Popen[bytes] | None = None
+        self.failed = False
 
     def __enter__(self) -> "PrintedItems":
         return self
@@ -51,7 +56,7 @@ class PrintedItems:
         self._interrupt.closing = False
         try:
             if kind is None or issubclass(kind, Exception):
-                self._process.wait()
+                self.failed = self._process.wait() > 0
         finally:
             if self._process.poll() is None:
                 self._process.kill()

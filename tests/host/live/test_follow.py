@@ -368,6 +368,21 @@ def test_record_print(stimulus, tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is always full")
+@pytest.mark.parametrize("command", ["record", "tail"])
+def test_lines_that_cannot_be_written(stimulus, tmp_path, command):
+    """The recording is whole, and the exit status states that its lines are not."""
+    what = ["record", "-b", f"sim:{stimulus}", "-o", tmp_path / "run", "--print"] if command == "record" else \
+        ["tail", f"sim:{stimulus}", "-o", tmp_path]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*hypermon_command(*map(str, what))], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("No space left on device") == 1
+    assert "Traceback" not in done.stderr
+    [run] = [path.parent for path in tmp_path.glob("*/recording.json")]
+    assert RunInfo.load(run / "recording.json").end["proper"]
+
+
 @pytest.mark.parametrize("command", ["record", "tail"])
 def test_a_reader_that_has_enough(stimulus, tmp_path, command):
     """The recording of a board that would never end, ends properly, and the lines end without a complaint."""
