@@ -26,7 +26,12 @@ _RECORDING = "recording.json"
               help="The probability that any figure is called different by chance.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="As Markdown, for a pull request.")
-def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as_json: bool, as_markdown: bool) -> int:
+@click.option("--html", "page", metavar="FILE", help="Also write a page: figures, distributions, both timelines.")
+@click.option("--align", metavar="EVENT",
+              help="With --html: the timelines are aligned at the first EVENT of each run, such as barrier_leave or "
+                   "nibble:7. Default: at the starts.")
+def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as_json: bool, as_markdown: bool,
+            page: str | None, align: str | None) -> int:
     """Compare two runs, or two groups of runs: durations, latencies, periods, rates, shares, losses (docs/compare.md).
 
     A and B are runs, or directories of runs. Each figure has its difference, an interval of it and a
@@ -35,17 +40,32 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
 
     Exit status 1: a limit is exceeded. 4: none is exceeded, and one may be.
     """
-    from hypermon.host.compare.comparison import compare as compare_runs
+    from hypermon.host.compare.comparison import compare_measures
+    from hypermon.host.compare.lanes import aligned
     from hypermon.host.compare.limits import judge_limits, limit_of
+    from hypermon.host.compare.measures import measured
+    from hypermon.host.compare.page import comparison_page
     from hypermon.host.compare.tables import STATUS, as_dict, markdown, overall, print_comparison
+    from hypermon.host.export.sinks import sink
 
     if as_json and as_markdown:
         raise HypermonError("--json and --markdown: choose one")
+    if page == "-":
+        raise HypermonError("--html -: give the name of a file")
+    if align is not None and page is None:
+        raise HypermonError("--align is for the timelines of --html FILE")
     asked = [limit_of(text) for text in limits]
     groups = [[decoded(path)[0] for path in _group(given)] for given in (first, second)]
     with busy_line(f"comparing {first} and {second}"):
-        figures = compare_runs(groups[0], groups[1], level)
+        found = [measured(group) for group in groups]
+        figures = compare_measures(found[0], found[1], level)
         broken = judge_limits(figures, asked)
+        if page is not None:
+            text = comparison_page([str(first), str(second)], figures, broken, found,
+                                   aligned([group[0] for group in groups], align), align)
+    if page is not None:
+        with sink(page) as file:
+            file.write(text.encode())
     if as_json:
         click.echo(json.dumps(as_dict(figures, broken), allow_nan=False))
     elif as_markdown:

@@ -16,7 +16,7 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.errors import HypermonError, InputError
 
-__all__ = ["BLOCKS", "THRESHOLDS", "Measure", "measured"]
+__all__ = ["BLOCKS", "THRESHOLDS", "Measure", "measured", "spent_before"]
 
 #: Blocks of a group of recordings; with as many recordings as :data:`_RUNS`, each is a block.
 BLOCKS, _RUNS = 100, 10
@@ -201,7 +201,7 @@ def _states(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Measu
     begins, ends, whole = rows["begin_ps"], rows["until"], rows["whole"]
     nodes = np.unique(rows["node"])
     edges = part.edges()
-    spent = np.diff(_before(ends, edges) - _before(begins, edges))
+    spent = np.diff(spent_before(ends, edges) - spent_before(begins, edges))
     total = len(nodes) * float(part.end - part.start)
     off = (2 * len(begins) * part.slack_ps + _unknown(part, rows["node"], begins, ends)) / total
     return {Measure("duration", name): Samples((ends - begins)[whole], part.block(begins[whole]), part.blocks,
@@ -209,7 +209,7 @@ def _states(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Measu
             Measure("share", name): Ratio(spent, np.diff(edges) * float(len(nodes)), off, off)}
 
 
-def _before(times: Ints, edges: Ints) -> Floats:
+def spent_before(times: Ints, edges: Ints) -> Floats:
     """The sum of ``min(time, edge)`` for each edge, relative to the first."""
     ordered = np.sort(times) - edges[0]
     sums = np.concatenate([[0.0], np.cumsum(ordered, dtype=np.float64)])

@@ -13,11 +13,12 @@ from hypermon.host.text.printable import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STATUS", "as_dict", "markdown", "overall", "print_comparison"]
+__all__ = ["STATUS", "TITLES", "as_dict", "markdown", "overall", "print_comparison", "row_of", "sentences"]
 
 #: Exit statuses of `hypermon compare`, as of `hypermon check`.
 STATUS = {"pass": 0, "fail": 1, "undecided": 4}
-_TITLES = ("figure", "A", "B", "difference", "interval", "p", "verdict")
+#: The columns of :func:`row_of`.
+TITLES = ("figure", "A", "B", "difference", "interval", "p", "verdict")
 _COLOURS = {"higher": "red", "lower": "red", "undecided": "yellow", "same": "green", "few": "dim"}
 _SAID = {"few": "too few samples"}
 
@@ -55,7 +56,8 @@ def _value(value: float | None, unit: str, sign: str = "") -> str:
     return f"{sign}{significant(float(f'{abs(value):.4g}'), 4)}{f' {unit}' if unit else ''}"
 
 
-def _row(one: Figure) -> list[str]:
+def row_of(one: Figure) -> list[str]:
+    """A figure as the cells of a table."""
     change = ""
     if one.first is not None and one.second is not None:
         change = _value(one.second - one.first, one.unit, "+")
@@ -68,7 +70,8 @@ def _row(one: Figure) -> list[str]:
             _SAID.get(one.verdict, one.verdict)]
 
 
-def _sentences(broken: Sequence[Broken]) -> list[str]:
+def sentences(broken: Sequence[Broken]) -> list[str]:
+    """What is said of each limit that is exceeded, or may be."""
     return [f"{visible(one.figure.name)}: {one.verdict}: {visible(one.limit.text)}" for one in broken]
 
 
@@ -78,25 +81,25 @@ def print_comparison(figures: Sequence[Figure], broken: Sequence[Broken], consol
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for title in _TITLES:
+    for title in TITLES:
         table.add_column(title, justify="left" if title in ("figure", "verdict") else "right")
     for one in figures:
-        *cells, verdict = _row(one)
+        *cells, verdict = row_of(one)
         table.add_row(*map(cell, cells), f"[{_COLOURS[one.verdict]}]{verdict}")
     console.print(table)
-    for line in _sentences(broken):
+    for line in sentences(broken):
         console.print(cell(line))
 
 
 def markdown(figures: Sequence[Figure], broken: Sequence[Broken]) -> str:
     """A comment for a pull request: what differs, the limits, and all figures folded."""
     def rows(chosen: Sequence[Figure]) -> list[str]:
-        lines = [_TITLES, ["---"] + ["--:"] * 5 + ["---"], *(map(_escaped, _row(one)) for one in chosen)]
+        lines = [TITLES, ["---"] + ["--:"] * 5 + ["---"], *(map(_escaped, row_of(one)) for one in chosen)]
         return [f"| {' | '.join(line)} |" for line in lines]
 
     changed = [one for one in figures if one.verdict in ("higher", "lower", "undecided")]
     lines = [f"**hypermon compare: {overall(broken)}**, {len(changed)} of {len(figures)} figures differ", ""]
-    lines += [f"- {_escaped(line)}" for line in _sentences(broken)] + [""] * bool(broken)
+    lines += [f"- {_escaped(line)}" for line in sentences(broken)] + [""] * bool(broken)
     lines += [*rows(changed), ""] if changed else []
     return "\n".join([*lines, f"<details><summary>All {len(figures)} figures</summary>", "", *rows(figures), "",
                       "</details>", ""])
