@@ -11,7 +11,7 @@ import pytest
 from hypermon.hdl.layout import BlockType, Sink
 from hypermon.host import open_run
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.dictionary.semantics import COLUMNS
+from hypermon.host.dictionary.semantics import TABLES
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
 from hypermon.host.recording import parts
@@ -222,7 +222,7 @@ def test_a_file_and_its_description(tmp_path):
     lambda path: path.write_bytes(bytes(path.stat().st_size)),
     lambda path: path.write_bytes((data := path.read_bytes())[:30] + bytes(10) + data[40:]),
     lambda path: shutil.copy2(path.with_name("loss.parquet"), path), lambda path: rot(path, random.Random(1))])
-@pytest.mark.parametrize("name", ["framed.parquet", "logs.parquet", *(f"{name}.parquet" for name in COLUMNS)])
+@pytest.mark.parametrize("name", ["framed.parquet", "logs.parquet", *(f"{name}.parquet" for name in TABLES)])
 def test_derived_tables_are_made_anew(make_run, tmp_path, damage, name):
     from hypermon.host.dictionary.run_dictionary import keep_dictionary
     from hypermon.host.events import framed_events
