@@ -186,3 +186,14 @@ def test_packages_are_installed_from_a_checkout():
     """There is no package in an index; docs/README.md says how else, and nobody else does."""
     assert [str(page.relative_to(ROOT)) for page in PAGES
             if "install 'hypermon[" in page.read_text()] == ["docs/README.md"]
+
+
+def test_links_to_moved_pages_follow_them():
+    """The site's home is not the README."""
+    moved = SITE["moved"]
+    assert moved("[a](README.md) [b](../README.md#use) [c](view.md)", Path("docs/home.md")) == \
+        "[a](docs/README.md) [b](about.md#use) [c](docs/view.md)"
+    assert moved("[a](../README.md) [b](../../README.md) [c](../home.md) [d](x.md#y)", Path("docs/develop/z.md")) == \
+        "[a](../README.md) [b](../../about.md) [c](../../index.md) [d](x.md#y)"
+    assert moved("[a](#status) [b](docs/home.md) [c](https://x.org/README.md)", Path("README.md")) == \
+        "[a](#status) [b](index.md) [c](https://x.org/README.md)"

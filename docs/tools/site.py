@@ -26,8 +26,13 @@ PARTS = {"host": "Host", "hdl": "Gateware", "sim": "Simulation", "boards": "Boar
 #: Files beside the documentation that pages refer to.
 _BESIDE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 
+#: Pages that are elsewhere in the site: its home is a page of doors, and the README, which code hosts show, is another.
+_MOVED = {Path("docs/home.md"): Path("index.md"), Path("README.md"): Path("about.md")}
+
 #: Before each page: the search shows pages before the reference.
 _FIRST = "---\nsearch:\n  boost: 1000\n---\n\n"
+#: Before the home: the doors get the whole width.
+_HOME = "---\nhide: [navigation, toc]\nsearch:\n  boost: 1000\n---\n\n"
 
 
 def staged() -> None:
@@ -39,9 +44,29 @@ def staged() -> None:
         shutil.copy(ROOT / name, PAGES / name)
     (PAGES / "LICENSE.md").write_text(f"# Licence\n\n```text\n{(ROOT / 'LICENSE').read_text()}```\n")
     for page in PAGES.rglob("*.md"):
+        here = page.relative_to(PAGES)
         text = re.sub(r"\((?:\.\./)*LICENSE\)", lambda m: m[0][:-1] + ".md)", page.read_text())
-        page.write_text(_FIRST + _spaced(text))
+        page.write_text((_HOME if here == Path("docs/home.md") else _FIRST) + _spaced(moved(text, here)))
+    for here, there in _MOVED.items():
+        (PAGES / here).rename(PAGES / there)
     shutil.copy(TOOLS / "site.css", PAGES / "site.css")
+
+
+def moved(text: str, here: Path) -> str:
+    """The links of a page, to and from where the site has it.
+
+    Parameters:
+        text: The page, as the repository has it.
+        here: Its file, seen from the root of the repository.
+    """
+    folder = _MOVED.get(here, here).parent
+
+    def link(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(here.parent / match[1]))
+        if not {here, target} & set(_MOVED):
+            return match[0]
+        return f"]({Path(os.path.relpath(_MOVED.get(target, target), folder)).as_posix()}{match[2]})"
+    return re.sub(r"\]\((?!https?:|#)([^)#]+)((?:#[^)]*)?)\)", link, text)
 
 
 def _spaced(text: str) -> str:
@@ -104,8 +129,8 @@ def reference() -> list:
 def main() -> int:
     """Writes the site to .build/site; returns the exit status of mkdocs."""
     staged()
-    nav = [{"Start": "README.md"}, {"All pages": "docs/README.md"}, *index(), {"Reference": reference()},
-           {"Licence": "LICENSE.md"}]
+    nav = [{"Home": "index.md"}, {"About": "about.md"}, {"All pages": "docs/README.md"}, *index(),
+           {"Reference": reference()}, {"Licence": "LICENSE.md"}]
     more = yaml.safe_dump({"docs_dir": str(PAGES), "site_dir": str(OUT), "nav": nav}, sort_keys=False)
     (WORK / "mkdocs.yml").write_text((TOOLS / "mkdocs.yml").read_text() + more)
     # Not --quiet, with which --strict finds nothing: warnings that are not shown are not counted.

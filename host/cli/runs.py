@@ -112,6 +112,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     vcd      a value change dump: GTKWave, Surfer
     fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
+    ctf2     Common Trace Format 2, a directory: babeltrace2 from 2.1 on
     otf2     Open Trace Format 2, a directory: Vampir, otf2-print
     sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli
     perfetto a trace for ui.perfetto.dev: tracks of nodes, losses, and the slices and counters of the

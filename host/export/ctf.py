@@ -1,17 +1,19 @@
-"""A run as a trace in the Common Trace Format 1.8, which babeltrace2, Trace Compass and other tools read.
+"""A run as a trace in the Common Trace Format, 1.8 or 2, which babeltrace2, Trace Compass and other tools read.
 
-The trace is a directory. ``metadata`` describes the streams as text; ``node-00`` and so on are one stream per node.
+The trace is a directory. ``metadata`` describes the streams, as text (1.8) or as a sequence of JSON texts (2);
+``node-00`` and so on are one stream per node, the same bytes in both versions.
 Times are picoseconds of the board's clock, exact; one second is added, because the format has no negative times. The
 packets describe a node's losses: a packet states how many events were discarded since the previous one, and begins and
 ends with the outage.
 """
 
+import json
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from hypermon.host.export.sinks import folder
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["CLOCK_LATE_PS", "CTF", "write_ctf"]
+__all__ = ["CLOCK_LATE_PS", "CTF", "CTF2", "write_ctf"]
 
 #: Value of the clock's counter at time 0.
 CLOCK_LATE_PS = 10**12
@@ -105,7 +107,7 @@ _PLAIN = {
 
 
 def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[list[LossSpan]], *, begin_ps: int,
-              dictionary: Dictionary | None = None, title: str = "hypermon") -> None:
+              dictionary: Dictionary | None = None, title: str = "hypermon", version: int = 1) -> None:
     """Writes a trace into a directory, which exists and is empty. Memory does not grow with the run.
 
     Parameters
@@ -115,14 +117,11 @@ def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[
     begin_ps : not later than the first event or outage.
     dictionary : names the events and defines the contents of their payloads; a payload that does not match is an
         ``event`` with bytes.
+    version : 1 (CTF 1.8) or 2 (CTF 2.0), of the metadata.
     """
-    escaped = title.replace("\\", "\\\\").replace('"', '\\"')
-    with open(directory / "metadata", "w", encoding="utf-8") as file:
-        file.write(_METADATA.format(title=escaped))
-        for number, (name, fields) in _PLAIN.items():
-            file.write(_EVENT_FORM.format(name=name, number=number, fields=fields))
-        for number, kind in enumerate(dictionary.events if dictionary is not None else (), _FIRST_NAMED):
-            file.write(_EVENT_FORM.format(name=kind.name, number=number, fields=_struct(kind)))
+    kinds = list(enumerate(dictionary.events if dictionary is not None else (), _FIRST_NAMED))
+    metadata = _metadata(title, kinds) if version == 1 else _fragments(title, kinds)
+    (directory / "metadata").write_text(metadata, encoding="utf-8")
     streams: list[_Stream] = []
     try:
         for node, own in enumerate(outages):
@@ -240,6 +239,18 @@ def _column(rows: int, *values: int) -> _Bytes:
 
 # ------------------------------------------------------------------------------------------ metadata
 
+_Kinds = list[tuple[int, EventKind]]
+
+
+def _metadata(title: str, kinds: _Kinds) -> str:
+    """The metadata of CTF 1.8."""
+    escaped = title.replace("\\", "\\\\").replace('"', '\\"')
+    own = [(number, kind.name, _struct(kind)) for number, kind in kinds]
+    return _METADATA.format(title=escaped) + "".join(
+        _EVENT_FORM.format(name=name, number=number, fields=fields)
+        for number, name, fields in [*((number, *form) for number, form in _PLAIN.items()), *own])
+
+
 def _struct(kind: EventKind) -> str:
     """A payload in the format's syntax, bit by bit. If the last field has no size, its size precedes everything."""
     fields = " ".join(_field(field) for field in kind.fields)
@@ -261,6 +272,83 @@ def _field(field: Field) -> str:
         labels = ", ".join(f'"{name}" = {value}' for name, value in field.values)
         return f"enum : {number} {{ {labels} }} _{field.name};"
     return f"{number} _{field.name};"
+
+
+# That of CTF 2.0: CTF2-SPEC-2.0 of the DiaMon working group, section 5.
+
+_Json = dict[str, Any]
+
+
+def _fragments(title: str, kinds: _Kinds) -> str:
+    """The metadata of CTF 2: a JSON text for each fragment, after a record separator (RFC 7464)."""
+    fragments: list[_Json] = [
+        {"type": "preamble", "version": 2},
+        {"type": "trace-class", "name": title, "environment": {"tracer_name": "hypermon", "trace_name": title},
+         "packet-header-field-class": _structure(
+             magic=_unsigned(32, "packet-magic-number"), stream_id=_unsigned(32, "data-stream-class-id"),
+             stream_instance_id=_unsigned(64, "data-stream-id"))},
+        {"type": "clock-class", "id": "board", "name": "board", "frequency": 10**12,
+         "description": "The board's time in picoseconds; 10^12 is its time 0.",
+         "offset-from-origin": {"seconds": -1, "cycles": 0}},
+        {"type": "data-stream-class", "id": 0, "default-clock-class-id": "board",
+         "packet-context-field-class": _structure(
+             timestamp_begin=_unsigned(64, "default-clock-timestamp"),
+             timestamp_end=_unsigned(64, "packet-end-default-clock-timestamp"),
+             content_size=_unsigned(64, "packet-content-length"), packet_size=_unsigned(64, "packet-total-length"),
+             events_discarded=_unsigned(64, "discarded-event-record-counter-snapshot"),
+             packet_seq_num=_unsigned(64, "packet-sequence-number"), node=_unsigned(8)),
+         "event-record-header-field-class": _structure(
+             id=_unsigned(16, "event-record-class-id"), timestamp=_unsigned(64, "default-clock-timestamp"))}]
+    payload = {"event": _unsigned(8), "length": _unsigned(8), "payload": _listed("length")}
+    plain = {_NIBBLE: {"nibble": _unsigned(8)}, _WORD: {"word": _unsigned(32)}, _EVENT: payload,
+             _ABORTED: {"named": _unsigned(8), **payload}, _ABORTED_WORD: {"word": _unsigned(32)}}
+    events = [(number, _PLAIN[number][0], members) for number, members in plain.items()]
+    events += [(number, kind.name, _members(kind)) for number, kind in kinds]
+    fragments += [{"type": "event-record-class", "id": number, "data-stream-class-id": 0, "name": name,
+                   "payload-field-class": _structure(**members)} for number, name, members in events]
+    return "".join(f"\x1e{json.dumps(fragment, ensure_ascii=False)}\n" for fragment in fragments)
+
+
+def _structure(**members: _Json) -> _Json:
+    return {"type": "structure",
+            "member-classes": [{"name": name, "field-class": member} for name, member in members.items()]}
+
+
+def _unsigned(bits: int, role: str | None = None) -> _Json:
+    """A number of whole bytes."""
+    number = {"type": "fixed-length-unsigned-integer", "length": bits, "byte-order": "little-endian", "alignment": 8}
+    return number if role is None else {**number, "roles": [role]}
+
+
+def _listed(length: str) -> _Json:
+    """Bytes whose number is in an earlier member of the payload."""
+    return {"type": "dynamic-length-array", "element-field-class": _unsigned(8), "length-field-location": {
+        "origin": "event-record-payload", "path": [length]}}
+
+
+def _members(kind: EventKind) -> dict[str, _Json]:
+    """A payload, bit by bit. If the last field has no size, its size precedes everything; no field has its name."""
+    size = f"length of {kind.fields[-1].name}" if kind.open_ended else ""
+    members = {size: _unsigned(8)} if size else {}
+    return members | {field.name: _class(field, size) for field in kind.fields}
+
+
+def _class(field: Field, size: str) -> _Json:
+    """A field's class; ``size``: the member that has its size, if it has none of its own."""
+    if field.kind in ("char", "bytes"):
+        if field.bits is None:
+            listed = _listed(size)
+            return listed if field.kind == "bytes" else {
+                "type": "dynamic-length-string", "length-field-location": listed["length-field-location"]}
+        return {"type": "static-length-string", "length": field.bits // 8} if field.kind == "char" else {
+            "type": "static-length-array", "element-field-class": _unsigned(8), "length": field.bits // 8}
+    form = {"f": "floating-point-number", "i": "signed-integer"}.get(field.kind, "unsigned-integer")
+    made: _Json = {"type": f"fixed-length-{form}", "length": field.bits, "byte-order": "little-endian"}
+    if field.kind == "f":
+        made["alignment"] = 8
+    if field.values:
+        made["mappings"] = {name: [[value, value]] for name, value in field.values}
+    return made
 
 
 # ------------------------------------------------------------------------------------------- streams
@@ -326,11 +414,12 @@ class _Stream:
         self._end = end_ps
 
 
-def _write(run: Run, out: str, selection: Selection) -> None:
+def _write(run: Run, out: str, selection: Selection, version: int = 1) -> None:
     with folder(out) as directory:
         write_ctf(directory, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
                   begin_ps=run.info.scale.span_ps(0, 0)[0], dictionary=kept_dictionary(run),
-                  title=run.path.resolve().name)
+                  title=run.path.resolve().name, version=version)
 
 
 CTF = Format("ctf", _write, Tables.FRAMED)
+CTF2 = Format("ctf2", partial(_write, version=2), Tables.FRAMED)

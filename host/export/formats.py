@@ -1,7 +1,7 @@
 """A run in other formats."""
 
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.ctf import CTF
+from hypermon.host.export.ctf import CTF, CTF2
 from hypermon.host.export.events_csv import EVENTS
 from hypermon.host.export.format import Format
 from hypermon.host.export.frames import FRAMES
@@ -20,7 +20,7 @@ __all__ = ["FORMATS", "export", "refuse_format"]
 
 #: All formats by name.
 FORMATS: dict[str, Format] = {form.name: form for form in (
-    CSV, FRAMES, EVENTS, LOGS, VCD, FST, CTF, OTF2, SR, PERFETTO, MANIFEST)}
+    CSV, FRAMES, EVENTS, LOGS, VCD, FST, CTF, CTF2, OTF2, SR, PERFETTO, MANIFEST)}
 
 
 def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:

@@ -98,7 +98,7 @@ def complete(*words: str) -> list[str]:
 
 def test_tab_completes():
     assert complete("hypermon", "exp") == ["export"]
-    assert complete("hypermon", "export", "x", "--to", "c") == ["csv", "ctf"]
+    assert complete("hypermon", "export", "x", "--to", "c") == ["csv", "ctf", "ctf2"]
 
 
 def test_what_is_offered(make_run, monkeypatch, tmp_path):

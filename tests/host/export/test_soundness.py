@@ -121,7 +121,7 @@ def formats(kind, name):
     if name in ("states.parquet", "messages.parquet", "counters.parquet"):
         return of_story
     if kind == "framed":
-        return ("vcd", "fst", "ctf", *of_story)
+        return ("vcd", "fst", "ctf", "ctf2", *of_story)
     return [form for form in FORMATS if form != "frames"]
 
 

@@ -23,7 +23,7 @@ from tests.host.telling import made_up
 HERE = Path(__file__).parent
 #: Of each command: arguments, and the folder that fails. ``{out}`` is a new one, ``{name}`` a run.
 _EXPORTS = {"csv": "mixed", "vcd": "mixed", "fst": "mixed", "sr": "losing", "frames": "losing", "perfetto": "named",
-            "ctf": "named", "otf2": "named", "events": "named"}
+            "ctf": "named", "ctf2": "named", "otf2": "named", "events": "named"}
 COMMANDS = {
     **{form: (["export", f"{{{run}}}", "--to", form, "{out}/o"], "out") for form, run in _EXPORTS.items()},
     "sr": (["export", "{losing}", "--to", "sr", "{out}/o", "--nodes", "0-3"], "out"),
