@@ -94,7 +94,7 @@ def _packets(data: bytes) -> bool:
         at += 1
         if head & 3:
             at += (0, 1, 2, 4)[head & 3]
-        elif head & 0xcf == 0xc0 or head in (0x94, 0xb4) or head & 0x8c == 0x88:
+        elif head & 0xcf == 0xc0 or head in (0x94, 0xb4) or head & 0x88 == 0x88:
             while at < len(data) and data[at - 1] & 0x80:
                 at += 1
         elif not head:
@@ -102,7 +102,7 @@ def _packets(data: bytes) -> bool:
             at += zeros
             wrong += at <= len(data) and not (zeros >= _ZEROS and data[at - 1] == 0x80)
         else:
-            wrong += head & 0x8f not in (0, 8)
+            wrong += head & 0x8f not in (0, 8, 12)
     return wrong <= _WRONG * count
 
 

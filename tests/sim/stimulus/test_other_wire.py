@@ -6,11 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypermon.hdl.input.itm_items import ItmItems
 from hypermon.hdl.layout import Front
-from hypermon.sim.stimulus.other_wire import other_wire
+from hypermon.sim.stimulus.other_wire import _packets, other_wire
 from hypermon.sim.stimulus.stimulus import Stimulus
 
 from tests.hdl.harness.senders import framed, itm_bytes
+from tests.hdl.input.test_byte_items import _ABORT, Bench
 from tests.host.external.readers import read_by
 from tests.sim.fronted import uart_rows
 
@@ -94,3 +96,27 @@ def test_frames_are_what_sigrok_reads(tmp_path):
     read = bytes(int(byte, 16) for byte in re.findall(r"arm_tpiu-1: (0x[0-9a-f]{2})$", said, re.MULTILINE))
     assert len(read) > len(wanted) // 2
     assert wanted.endswith(read)
+
+
+@pytest.mark.parametrize("zeros", [1, 4, 5, 6, 40])
+def test_packets_are_those_of_the_gateware(zeros):
+    """Each header, and zeros before a byte that ends them or does not: what is a packet here is one for the board."""
+    tail = b"\x10" * 6                         # packets of one byte each; they also end those of several
+    cases = [bytes([head]) + tail for head in range(1, 256)]
+    cases += [bytes(zeros) + bytes([end]) + tail for end in (0x80, 0x81, 0x40, 0x10)]
+    bench = Bench(ItmItems).events(1)
+    for case in cases:
+        bench.pause().sends(case).wait(_ABORT).pause().sends(b"\xff\x5a\x5a\x5a\x5a")
+    did, wrong, number = bench.run(), set(), 0
+    mark = [0xa, 5] * 4
+    recent: list[int] = []
+    for one in did:
+        if one == ("rejected",):
+            wrong.add(number)
+        elif one != ("abort",):
+            recent = [*recent, *one][-len(mark):]
+            if recent == mark:
+                number, recent = number + 1, []
+    assert number == len(cases)
+    assert {k for k, case in enumerate(cases) if not _packets(case)} == wrong
+    assert 0 < len(wrong) < len(cases) // 2
