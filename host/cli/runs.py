@@ -109,7 +109,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: the events that the nodes' software logged
     logs     time_ps,begun_ps,node,name,complete,text: long messages and log lines, as the run's dictionary defines them
-    vcd      a value change dump: GTKWave, Surfer, PulseView
+    vcd      a value change dump: GTKWave, Surfer
     fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
     ctf2     Common Trace Format 2, a directory: babeltrace2 from 2.1 on
