@@ -149,7 +149,7 @@ bench: need-g++ $(DEV) ## speeds, sizes and costs (some minutes; BENCH=scale: on
 	  echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs
-docs: $(if $(filter pictures,$(OF)),need-g++) $(DEV) ## write the tables in docs/ anew; OF=pictures: the pictures, with Debian's chromium (1 minute)
+docs: $(if $(filter pictures,$(OF)),need-g++) $(DEV) ## write the tables in docs/ anew; OF=pictures: the pictures, with Debian's chromium (2 minutes)
 	@$(BIN)/python docs/tools/$(patsubst tables,generate,$(call of,tables pictures)).py
 
 .PHONY: site

@@ -197,3 +197,12 @@ def test_links_to_moved_pages_follow_them():
         "[a](../README.md) [b](../../about.md) [c](../../index.md) [d](x.md#y)"
     assert moved("[a](#status) [b](docs/home.md) [c](https://x.org/README.md)", Path("README.md")) == \
         "[a](#status) [b](index.md) [c](https://x.org/README.md)"
+
+
+def test_pictures_are_made_by_the_command_and_small():
+    made = set(re.findall(r'"([\w-]+\.png)"', (ROOT / "docs" / "tools" / "pictures.py").read_text()))
+    there = {path.name: path.stat().st_size for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert set(there) == made
+    assert [name for name, size in there.items() if size > 200_000] == []
+    text = "".join(page.read_text() for page in PAGES)
+    assert [name for name in there if f"pictures/{name})" not in text] == []

@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.format import Format, Tables
 from hypermon.host.export.sinks import sink
-from hypermon.host.export.vcd import dump
+from hypermon.host.export.vcd import dump, say_limits
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
@@ -53,7 +53,8 @@ def _write(run: Run, out: str, selection: Selection) -> None:
     if out == "-":
         raise HypermonError("-: an FST is a file; give its name")
     with sink(out) as file, packed(Path(file.name)) as dumped:
-        dump(run, dumped, selection)
+        limits = dump(run, dumped, selection)
+    say_limits(run, *limits)
 
 
 FST = Format("fst", _write, Tables.FRAMED)

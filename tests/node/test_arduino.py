@@ -1,7 +1,10 @@
-"""The node library as an Arduino library: what its zip has, and its example."""
+"""The node library as a library for Arduino, what its zip has, and its examples; and as one for PlatformIO."""
 
+import json
 import re
+import shutil
 import subprocess
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -199,3 +202,83 @@ def test_interrupts_stay_off_where_they_were(library: Path, tmp_path: Path, comp
     text = (tmp_path / "sketch.s").read_text()
     assert "turned_on" not in text
     assert text.count(saved) >= 2
+
+
+# ------------------------------------------------------------------------------------ PlatformIO
+
+NODE = ROOT / "node"
+MANIFEST = json.loads((NODE / "library.json").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: A program with the default target, in memory.
+PLATFORMIO = """
+#include <hypermon.h>
+int main(void)
+{
+    hm_port port;
+    hm_virtual_open(&port, 16);
+    hm_event(&port, 3, "ab", 2);
+    return 0;
+}
+"""
+
+
+def exported() -> set[str]:
+    """The files of the node library that the manifest exports."""
+    found = set()
+    for pattern in MANIFEST["export"]["include"]:
+        paths = [path for path in NODE.glob(pattern) for path in ([path] if path.is_file() else path.rglob("*"))]
+        assert paths, pattern
+        found |= {str(path.relative_to(NODE)) for path in paths}
+    return found
+
+
+def test_the_manifest_is_of_this_version() -> None:
+    """Members and forms that PlatformIO's `library.json` prescribes."""
+    assert MANIFEST["version"] == PROJECT["version"]
+    assert MANIFEST["license"] == PROJECT["license"]
+    assert MANIFEST["authors"] == PROJECT["authors"]
+    assert re.fullmatch(r"[^:;/,@<>]{1,100}", MANIFEST["name"])
+    assert re.fullmatch(r"[ -~]{1,1000}", MANIFEST["description"])
+    assert MANIFEST["frameworks"] == MANIFEST["platforms"] == "*"
+
+
+def test_its_files_are_there() -> None:
+    files = exported()
+    assert {"hypermon.h", "library.json"} <= files
+    assert {f"hypermon/{path.name}" for path in (NODE / "hypermon").iterdir()} <= files
+    folders = [".", *(flag.removeprefix("-I") for flag in MANIFEST["build"]["flags"])]
+    assert MANIFEST["build"]["includeDir"] == "."
+    for header in MANIFEST["headers"]:
+        assert any(str(Path(folder) / header) in files for folder in folders), header
+    for example in MANIFEST["examples"]:
+        assert {f"{example['base']}/{name}" for name in example["files"]} <= files
+    assert {name for name in files if name.endswith(".ino")} == {
+        f"{example['base']}/{name}" for example in MANIFEST["examples"] for name in example["files"]}
+    # All of it is in headers: sources of other environments are not compiled.
+    assert MANIFEST["build"]["srcFilter"] == ["-<*>"]
+    assert [name for name in files if name.endswith((".c", ".cpp", ".S"))] == []
+
+
+def test_what_platformio_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compile_c) -> None:
+    """`pio pkg pack` accepts the manifest, and packs these files; a program compiles with nothing else.
+
+    PlatformIO looks up the licence on the network, so the manifest is packed without it.
+    """
+    pio = shutil.which("pio")
+    if pio is None:
+        pytest.skip("no pio here; pip install platformio")
+    monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path / "core"))
+    monkeypatch.setenv("PLATFORMIO_SETTING_ENABLE_TELEMETRY", "no")
+    shutil.copytree(NODE, tmp_path / "node", ignore=shutil.ignore_patterns("target", "__pycache__"))
+    (tmp_path / "node" / "library.json").write_text(json.dumps(
+        {name: value for name, value in MANIFEST.items() if name != "license"}))
+    said = subprocess.run([pio, "pkg", "pack", tmp_path / "node", "-o", tmp_path], capture_output=True, text=True,
+                          timeout=patience(60), check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    [packed] = tmp_path.glob("*.tar.gz")
+    assert packed.name == f"{MANIFEST['name']}-{PROJECT['version']}.tar.gz"
+    with tarfile.open(packed) as archive:
+        assert set(archive.getnames()) == exported()
+        archive.extractall(tmp_path / "library", filter="data")
+    program = compile_c(PLATFORMIO, f"-I{tmp_path / 'library'}", language="c11")
+    assert subprocess.run([program], check=False, timeout=patience(20)).returncode == 0

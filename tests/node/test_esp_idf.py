@@ -6,9 +6,11 @@ of ESP-IDF 6, and the program calls the trace macros where its kernel does.
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from cross import MACHINES, NODE, compile_for
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
@@ -190,3 +192,21 @@ def test_the_dictionary_has_the_ids_of_the_header() -> None:
                           re.DOTALL)
     kinds = load_dictionary(NODE / "freertos.toml").by_name
     assert sorted(kind.id for kind in kinds.values()) == [0xc0 + k for k in range(listed.count("HM_FREERTOS_") - 1)]
+
+
+def test_the_manifest() -> None:
+    """Its version, and that the files are there which it and the CMakeLists name."""
+    project = tomllib.loads((NODE.parent / "pyproject.toml").read_text())["project"]
+    manifest = yaml.safe_load((COMPONENT / "idf_component.yml").read_text())
+    assert manifest["version"] == project["version"]
+    assert manifest["license"] == project["license"]
+    lowest = manifest["dependencies"]["idf"].removeprefix(">=")
+    assert f"ESP-IDF {lowest} or later" in PAGE.read_text()
+    lists = (COMPONENT / "CMakeLists.txt").read_text()
+    for name in re.findall(r"(?:SRCS|LDFRAGMENTS) (\S+)", lists):
+        assert (COMPONENT / name).is_file(), name
+    folders = {name for names in re.findall(r"INCLUDE_DIRS ([\w./ ]+?)(?:\n|\))", lists) for name in names.split()}
+    assert {"include", "../.."} <= folders
+    assert (COMPONENT / "../.." / "hypermon.h").is_file()
+    archive = re.search(r"archive: lib(\w+)\.a", (COMPONENT / "linker.lf").read_text())[1]
+    assert archive == COMPONENT.name

@@ -1,11 +1,17 @@
 """Value change dumps: read back line by line, and by GTKWave's vcd2fst and fst2vcd."""
 
+import io
+import re
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypermon.host import cli
-from hypermon.host.analysis.losses import outages
+from hypermon.host.analysis.losses import LossSpan, outages
+from hypermon.host.errors import HypermonError
+from hypermon.host.export.vcd import exact_unit, say_limits, unit_text, write_vcd
 from hypermon.host.run import Run
 
 from tests.host.external.readers import needs, read_by
@@ -14,7 +20,10 @@ Change = tuple[int, str]
 
 
 def read(text: str) -> dict[tuple[str, str], list[Change]]:
-    """What changed of every signal: time and value; of an event variable, when."""
+    """What changed of every signal: time in picoseconds, and value; of an event variable, when."""
+    found_scale = re.search(r"\$timescale\s+(10*)\s*(ps|ns|us)\s+\$end", text)
+    assert found_scale
+    unit = int(found_scale[1]) * {"ps": 1, "ns": 1000, "us": 10**6}[found_scale[2]]
     names: dict[str, tuple[str, str]] = {}
     scopes: list[str] = []
     found: dict[tuple[str, str], list[Change]] = defaultdict(list)
@@ -34,8 +43,8 @@ def read(text: str) -> dict[tuple[str, str], list[Change]]:
         elif not body:
             continue
         elif line[0] == "#":
-            assert int(line[1:]) > time
-            time = int(line[1:])
+            assert int(line[1:]) * unit > time
+            time = int(line[1:]) * unit
         elif line[0] == "b":
             found[names[words[1]]].append((time, words[0][1:].lstrip("0") or "0"))
         elif line[0] == "1":
@@ -117,3 +126,47 @@ def test_selection(losing_run: Run, tmp_path: Path) -> None:
     assert found["node_6", "item"] == []
     assert len(found["node_7", "lost"]) == 3
     assert found["", "end"] == [(50 * 10**9, "")]
+
+
+def test_the_unit_is_the_coarsest_that_is_exact(losing_run: Run, tmp_path: Path) -> None:
+    """Of the times of items and of losses, at whatever place the one is that needs it."""
+    out = tmp_path / "out.vcd"
+    assert cli._run(["export", str(losing_run.path), "--to", "vcd", str(out)]) == 0
+    times = [time for changes in read(out.read_text()).values() for time, _ in changes]
+    [(number, unit)] = re.findall(r"\$timescale (\d+) (\w+)", out.read_text())
+    assert (number, unit) == ("10", "ns")
+    assert all(time % 10**4 == 0 for time in times)
+    assert any(time % 10**5 for time in times)
+
+
+@pytest.mark.parametrize(("times", "unit"), [
+    ([[]], "1 us"), ([[0, 3 * 10**6], [10**9]], "1 us"), ([[10**6, 12 * 10**5]], "100 ns"), ([[10**7], [5000]], "1 ns"),
+    ([[700], [0]], "100 ps"), ([[10], [10**6]], "10 ps"), ([[10**6, 10**6], [10**6 + 1], [5]], "1 ps")])
+def test_units(times: list[list[int]], unit: str) -> None:
+    assert unit_text(exact_unit(np.array(part, np.int64) for part in times)) == unit
+
+
+def test_nothing_is_rounded_but_the_end() -> None:
+    """A run that has grown since its times were looked at has others."""
+    def dump(time_ps: int, lost: list[LossSpan]) -> str:
+        file = io.BytesIO()
+        rows = pa.record_batch({"time_ps": pa.array([time_ps], pa.int64()), "node": pa.array([0], pa.int16()),
+                                "nibble": pa.array([1], pa.uint8())})
+        last = write_vcd(file, [rows], [lost], columns=["nibble"], names=["a"], duration_ps=40_001, unit_ps=10_000)
+        assert last == 5
+        return file.getvalue().decode()
+
+    assert dump(20_000, []).endswith("#2\nb0001 !\n1%\n#5\n")
+    for time_ps, lost in ((20_001, []), (20_000, [LossSpan(3, 5, 10_000)])):
+        with pytest.raises(HypermonError, match="not all times are whole numbers of 10 ns"):
+            dump(time_ps, lost)
+
+
+def test_gtkwave_is_told_of(losing_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    say_limits(losing_run, 2**53 - 1, 1)
+    assert capsys.readouterr().err == ""
+    say_limits(losing_run, 2**53, 10)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "9007199254740992 times 10 ps" in said
+    assert "dbl_mant_dig_override" in said
