@@ -188,7 +188,7 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
             raise _missing(error, "view") from None
     if dictionary is not None:
         keep_dictionary(run, dictionary)
-    pictures = _pictures(run, lambda: decoded(path)[0])
+    pictures = _pictures(run, lambda: decoded(path, in_place=True)[0])
 
     def ready(address: str) -> None:
         click.echo(f"{printable(str(path))}: {address} (Ctrl-C ends it)")

@@ -4,6 +4,7 @@ Rich is imported when a line is shown: `hypermon view` begins with :func:`decode
 """
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from hypermon.host.decode.account import summary
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.recording.clock import CLOCK
+from hypermon.host.recording.linked_copy import linked_copy
+from hypermon.host.recording.parts import ACCOUNT
 from hypermon.host.run import Run
 from hypermon.host.text.output import plain
 from hypermon.host.text.printable import printable, visible
@@ -120,9 +123,10 @@ class ProgressLine:
         self._live.update(line, refresh=True)
 
 
-def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
-    """The one line on stderr about loss, a truncated stream, or a recording that ended early."""
-    line = headline(run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
+def complain(run: Run, done: Ledger | dict[str, Any], path: Path | None = None) -> None:
+    """The one line on stderr about loss, a truncated stream, or a recording that ended early. ``path``: the RUN's name
+    in it, if it is another one."""
+    line = headline(path or run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
     if line is not None:
         click.echo(printable(line), err=True)
 
@@ -131,9 +135,20 @@ def _tell(said: str) -> None:
     click.echo(printable(said), err=True)
 
 
-def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
-    """A RUN and the summary of its decode, with a line of progress, and one about its losses."""
+def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run, *,
+            in_place: bool = False) -> tuple[Run, dict[str, Any]]:
+    """A RUN and the summary of its decode, with a line of progress, and one about its losses.
+
+    Parameters
+    ----------
+    in_place : tables are made in the RUN, or not at all. Otherwise, those of a RUN that cannot be written are made in
+        a copy of links, and the path of the returned RUN is that of the copy.
+    """
     run = Run(path)
+    if not in_place and not os.access(path, os.W_OK):
+        run = Run(linked_copy(path))
+        if decode is decode_run and not (path / ACCOUNT).exists():
+            _tell(f"{path}: it cannot be written; its tables are made in {run.path} and removed at the end")
     run.tell = _tell
     with contextlib.ExitStack() as stack:
         line: ProgressLine | None = None
@@ -145,7 +160,7 @@ def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> t
             line.decoding(size, total, ledger)
 
         done = decode(run, decoding, _tell)
-    complain(run, done)
+    complain(run, done, path)
     if run.clock_gone:
         _tell(f"{path / CLOCK}: it was recorded, and is gone; UTC is taken from the computer's clock at the start")
     return run, done

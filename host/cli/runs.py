@@ -79,7 +79,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
-    opened, done = decoded(run)
+    opened, done = decoded(run, in_place=True)
     lost = lost_text(done["lost"], is_accounted(opened, done))
     click.echo(f"{run}: {counted(done['events'], 'item')} in {opened.path / 'events'}, {lost} lost")
     if framing is not None:
