@@ -169,6 +169,7 @@ CHECKS: tuple[tuple[str, str, str, Callable[[Other, Path], None]], ...] = (
     ("docs/nodes.md", "c", "#define HM_TARGET HM_TARGET_REGISTER", named("tests/node/test_esp_idf.py")),
     ("docs/nodes.md", "cmake", "add_subdirectory", named("tests/node/test_cmake.py")),
     ("docs/nodes.md", "cpp", "#include <HypermonNode.h>", sketch),
+    ("docs/nodes.md", "ini", "lib_deps = symlink://", named("tests/node/test_arduino.py")),
     ("docs/nodes.md", "rust", "use hypermon_node", documented),
     ("docs/nodes.md", "toml", "[dependencies]", cargo_path),
     ("docs/nodes.md", "toml", "[send]", dictionary),

@@ -104,6 +104,7 @@ def test_packets_are_those_of_the_gateware(zeros):
     tail = b"\x10" * 6                         # packets of one byte each; they also end those of several
     cases = [bytes([head]) + tail for head in range(1, 256)]
     cases += [bytes(zeros) + bytes([end]) + tail for end in (0x80, 0x81, 0x40, 0x10)]
+    cases += [bytes([head, *[0x80] * more]) + tail for head in (0x88, 0x94, 0xc0) for more in (1, 5, 6, 7)]
     bench = Bench(ItmItems).events(1)
     for case in cases:
         bench.pause().sends(case).wait(_ABORT).pause().sends(b"\xff\x5a\x5a\x5a\x5a")
