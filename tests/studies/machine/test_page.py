@@ -80,7 +80,7 @@ def test_every_row_has_a_class_and_the_misprint_is_one_of_them():
 
 def test_rows_without_a_run_say_so(tmp_path):
     pytest.importorskip("matplotlib")
-    write(dict(MADE), tmp_path)
+    write(dict(MADE), tmp_path, tmp_path / "values")
     text = (tmp_path / "machines.md").read_text()
     assert text.count("no run yet") > 60
     assert re.search(r"\*\*P\*\* \|.*\| (\d+) \|\n", text)
@@ -113,7 +113,8 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
     events = sum(row["events"] for row in tables["runs"])
     assert 60_000 < events < 80_000, "200 of them are marks, for each port of each run"
     assert sum(row["lost"] for row in tables["runs"]) == 0
-    write({**tables, "made": [{"share": "1 %", "minutes": 1.0, "events": events}]}, tmp_path)
+    write({**tables, "made": [{"share": "1 %", "minutes": 1.0, "events": events}]}, tmp_path,
+          tmp_path / "values")
     rows = {row.what: row for own in all_rows(Data(tables)).values() for row in own}
     assert all(rows[what].met for what in (
         "above 100 bytes: per hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
@@ -121,7 +122,7 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
         "both directions at once: rate of main to Elan memory, relative to the best of the others"))
     assert "1 of 1 seeds" in {row.ours for row in rows.values()}
     # What --again reads back gives the same.
-    again = {row.what: row for own in all_rows(Data(load(tmp_path / "machines"))).values() for row in own}
+    again = {row.what: row for own in all_rows(Data(load(tmp_path / "values"))).values() for row in own}
     assert {what: (row.met, bool(row.ours)) for what, row in again.items()} == {
         what: (row.met, bool(row.ours)) for what, row in rows.items()}
 
