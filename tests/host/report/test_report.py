@@ -22,8 +22,8 @@ from PIL import Image
 from tests.host.external.browsing import fits
 from tests.host.external.readers import needs
 from tests.host.fake_board import FakeBoard
-from tests.host.live.test_page import _CONTRAST
 from tests.host.telling import made_up
+from tests.host.web.test_live_page import _CONTRAST
 
 
 class Page(HTMLParser):

@@ -17,7 +17,7 @@ from hypermon.host.view.picture import Pictures
 from tests.host.external.browsing import browser_page, served
 from tests.host.external.readers import needs
 from tests.host.fake_board import FakeBoard, random_run
-from tests.host.view.test_page import looks_well, picture, said_of
+from tests.host.web.test_timeline_page import looks_well, picture, said_of
 
 NODES = 32
 

@@ -9,8 +9,8 @@ from hypermon.host.view.bookmarks import BOOKMARKS, add, bookmarks, remove
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.view.test_page import calm, picture, said_of
-from tests.host.view.test_server import within
+from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_tab import within
 
 
 def test_they_are_kept(tmp_path):
@@ -51,16 +51,16 @@ def test_somebody_elses_file(tmp_path):
 def test_requests(losing_run):
     async def work(client):
         for number in ("0", "x", "1e9"):
-            async with client.post("/bookmarks/remove", params={"number": number}) as refused:
+            async with client.post("/timeline/bookmarks/remove", params={"number": number}) as refused:
                 assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
-        async with client.post("/bookmarks", params={"note": "n", "address": "<"}) as refused:
+        async with client.post("/timeline/bookmarks", params={"note": "n", "address": "<"}) as refused:
             assert (refused.status, len((await refused.text()).splitlines())) == (409, 1)
-        async with client.post("/bookmarks", params={"note": "n", "address": "from=1"},
+        async with client.post("/timeline/bookmarks", params={"note": "n", "address": "from=1"},
                                headers={"Origin": "http://elsewhere.example"}) as refused:
             assert refused.status == 403
-        async with client.post("/bookmarks", params={"note": "n", "address": "from=1"}) as answer:
+        async with client.post("/timeline/bookmarks", params={"note": "n", "address": "from=1"}) as answer:
             assert [each["note"] for each in await answer.json()] == ["n"]
-        async with client.get("/bookmarks") as answer:
+        async with client.get("/timeline/bookmarks") as answer:
             assert len(await answer.json()) == 1
 
     within(losing_run, work)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.host.external.browsing import browser_page, fits, served
 from tests.host.telling import made_up
-from tests.host.view.test_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, picture, said_of
 
 #: A laptop's window.
 WIDE, TALL = 1366, 768
@@ -164,7 +164,7 @@ def test_a_search_lists_its_hits(story):
 
 #: Pixels of the canvas that have the colour of a frame.
 _MARKED = """async () => {
-  const { colour } = await import('/web/colours.js'), canvas = document.getElementById('lanes');
+  const { colour } = await import('/web/kit/colours.js'), canvas = document.getElementById('lanes');
   const [r, g, b] = colour('accent').match(/[\\d.]+/g).map(Number);
   const { data } = canvas.getContext('2d').getImageData(0, 14, canvas.width, canvas.height - 14);
   let n = 0;

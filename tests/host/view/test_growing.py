@@ -101,7 +101,7 @@ def test_the_page_follows_and_says_the_end(recording, tmp_path):
         until(page, lambda items, _: items > more + 3000, "it does not grow")
         assert shown(page)[1]["from"] == left
         with pytest.raises(HTTPError, match="409"):     # Perfetto is not for a recording that goes on
-            urlopen(Request(f"{address}perfetto?from=0&to=1000", method="POST"))
+            urlopen(Request(f"{address}timeline/perfetto?from=0&to=1000", method="POST"))
         # The end is said, and the states appear.
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0

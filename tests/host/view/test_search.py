@@ -8,7 +8,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.view.understood import Names, understood
 
 from tests.host.telling import made_up
-from tests.host.view.test_server import asked, within
+from tests.host.web.test_timeline_tab import asked, within
 
 NAMES = Names(16, {2: "the radio"}, ["begin", "end", "phase", "state machine"],
               ["computing", "at the barrier", "phase"], ["border", "cast"])
@@ -51,24 +51,24 @@ def test_hits(told):
     at = rows[120][0]
 
     async def work(client):
-        answer = json.loads(await asked(client, "/hits", q="begin", at=at))
+        answer = json.loads(await asked(client, "/timeline/hits", q="begin", at=at))
         found = [(int(hit["time_ps"]), hit["node"]) for hit in answer["hits"]]
         first = next(k for k, row in enumerate(rows) if row[0] == at)
         assert found[-150:] == rows[first:first + 150]
         assert sorted(found[:50]) == rows[first - 50:first]
         assert (answer["before"], answer["after"]) == (True, True)
-        answer = json.loads(await asked(client, "/hits", q="begin job=2 of node 1", at=at))
+        answer = json.loads(await asked(client, "/timeline/hits", q="begin job=2 of node 1", at=at))
         assert {hit["node"] for hit in answer["hits"]} == {1}
-        last = json.loads(await asked(client, "/search", q="begin", at=rows[-1][0]))
+        last = json.loads(await asked(client, "/timeline/search", q="begin", at=rows[-1][0]))
         assert (int(last["time_ps"]), last["wrapped"]) == (rows[0][0], True)
-        last = json.loads(await asked(client, "/search", q="begin", at=rows[0][0], back=1))
+        last = json.loads(await asked(client, "/timeline/search", q="begin", at=rows[0][0], back=1))
         assert (int(last["time_ps"]), last["wrapped"]) == (rows[-1][0], True)
-        last = json.loads(await asked(client, "/search", q="phase", at=0))
+        last = json.loads(await asked(client, "/timeline/search", q="phase", at=0))
         assert not last["wrapped"]
         for params in ({"q": "begin", "at": "x"}, {"q": "begin"}):
-            async with client.get("/hits", params=params) as refused:
+            async with client.get("/timeline/hits", params=params) as refused:
                 assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
-        async with client.get("/hits", params={"q": "node 4", "at": 0}) as refused:
+        async with client.get("/timeline/hits", params={"q": "node 4", "at": 0}) as refused:
             assert (refused.status, await refused.text()) == (409, "search: there is no node 4; nodes are 0 to 3")
 
     within(story, work)

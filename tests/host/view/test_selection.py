@@ -11,8 +11,8 @@ from hypermon.host.tables.selection import Selection
 
 from tests.host.external.browsing import browser_page, fits, served
 from tests.host.telling import made_up
-from tests.host.view.test_page import calm, picture, said_of
-from tests.host.view.test_server import asked, within
+from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_tab import asked, within
 
 BEGIN, END = 150 * 10**6, 250 * 10**6
 
@@ -39,7 +39,7 @@ def test_figures_of_an_interval(told):
     assert (len(inside), len(edges)) == (1, 2)
 
     async def work(client):
-        found = json.loads(await asked(client, "/statistics", from_=BEGIN, to=END))
+        found = json.loads(await asked(client, "/timeline/statistics", from_=BEGIN, to=END))
         assert found["items"] == len(rows) == sum(node[1] for node in found["nodes"])
         assert found["nodes"][1][:2] == [1, sum(row["node"] == 1 for row in rows)]
         assert found["lost"] == sum(row["lost"] for row in inside)
@@ -50,12 +50,12 @@ def test_figures_of_an_interval(told):
         assert (border[1], border[2], border[5]) == (len(latencies), latencies[0], latencies[-1])
         assert latencies[0] <= border[3] <= border[4] <= latencies[-1]
         for params, said in (({"from": "x", "to": 5}, "from"), ({"from": 5, "to": 5}, "to")):
-            async with client.get("/statistics", params=params) as refused:
+            async with client.get("/timeline/statistics", params=params) as refused:
                 assert (refused.status, (await refused.text()).split()[0]) == (400, said)
         for kind in ("", "exe", "../x"):
-            async with client.post("/file", params={"from": 0, "to": 9, "kind": kind}) as refused:
+            async with client.post("/timeline/file", params={"from": 0, "to": 9, "kind": kind}) as refused:
                 assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
-        async with client.get("/file", params={"from": 0, "to": 9, "kind": "csv"}) as refused:
+        async with client.get("/timeline/file", params={"from": 0, "to": 9, "kind": "csv"}) as refused:
             assert refused.status == 405
 
     within(story, work)

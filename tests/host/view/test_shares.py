@@ -11,8 +11,8 @@ from hypermon.host.view.shares import Grid, States, occupied
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.view.test_page import calm, picture, said_of
-from tests.host.view.test_server import asked, within
+from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_tab import asked, within
 
 FROM, TO, COLUMNS = 1000, 9000, 40
 
@@ -67,7 +67,8 @@ def test_too_many_of_all(told, monkeypatch, many):
     expected = brute_force(States(*map(np.array, zip(*rows, strict=True))), 4 * len(names), begin, end, 100)
 
     async def work(client):
-        answer, shares = pictured(await asked(client, "/picture", from_=begin, to=end, columns=100, first=0, lanes=64))
+        answer, shares = pictured(await asked(client, "/timeline/picture", from_=begin, to=end, columns=100, first=0,
+                                                lanes=64))
         assert answer["names"] == names
         for (node, name), row in zip(answer["spans"]["kinds"], shares, strict=True):
             wanted = np.minimum(expected[node * len(names) + name], 1)

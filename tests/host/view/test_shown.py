@@ -6,7 +6,7 @@ import pytest
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.view.test_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, picture, said_of
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ def test_what_is_shown(story):
 def test_offsets_of_the_axis(story):
     """From a round time, where times have many digits."""
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
-        labels = """import('/web/time.js').then(({ labels }) => {
+        labels = """import('/web/kit/time.js').then(({ labels }) => {
           const { base, common, text } = labels(121800000000n, 50000000, 10000000);
           return [common, text(121840000000n), String(base)]; })"""
         assert page.evaluate(labels) == ["0.121\u202f5 s", "+340 us", "121500000000"]
-        labels = "import('/web/time.js').then(({ labels }) => { const { common, text } = labels(0n, 2e12, 2e11); " \
+        labels = "import('/web/kit/time.js').then(({ labels }) => { const { common, text } = labels(0n, 2e12, 2e11); " \
                  "return [common, text(200000000000n)]; })"
         assert page.evaluate(labels) == ["", "0.2 s"]

@@ -1,0 +1,52 @@
+// Searches, and the list of what they find.
+import { ask, reason } from '../kit/ask.js';
+import { by } from '../kit/page.js';
+import { absolute } from '../kit/time.js';
+
+export class Search {
+  // `page` can `show` what was found with a note, `choose` nothing, and `complain`; `nodes` gives the name of a node.
+  constructor(words, lists, nodes, page) {
+    Object.assign(this, { words, lists, nodes, page });
+    this.listed = { q: '', hits: [] };
+    by('hits-close').addEventListener('click', () => lists.open('hits', false));
+  }
+
+  // The next match after a time, or the last one before it.
+  async find(backwards, at) {
+    const q = by('text').value.trim();
+    if (!q) { by('text').focus(); return; }
+    this.words.say('searching');
+    try {
+      const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
+      this.page.complain('');
+      if (!found) { this.none(`${q}: none in the whole run`); return; }
+      this.page.show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
+      await this.list(q, found);
+    } catch (error) {
+      this.page.complain('');
+      this.none(reason(error));
+    }
+  }
+
+  none(text) {
+    this.lists.open('hits', false);
+    this.page.choose(null);
+    this.words.say(text);
+  }
+
+  // The list stays while one goes from hit to hit in it.
+  async list(q, found) {
+    const same = (hit) => hit.time_ps === found.time_ps && hit.node === found.node && hit.text === found.text;
+    if (this.listed.q === q && !by('hits').hidden && this.listed.hits.some(same)) {
+      this.lists.mark('hits', this.listed.hits.findIndex(same));
+      return;
+    }
+    const answer = await (await ask('hits', { q, at: found.time_ps })).json();
+    if (by('text').value.trim() !== q) return;
+    this.listed = { q, ...answer };
+    const { hits, before, after } = answer, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');
+    this.lists.show('hits', more ? `${hits.length} of the hits` : hits.length === 1 ? '1 hit' : `${hits.length} hits`,
+      hits.map((hit) => [`${absolute(BigInt(hit.time_ps), 1000)} ${hit.node < 0 ? '' : this.nodes(hit.node)}: ${hit.text}`, () => this.page.show(hit)]),
+      hits.findIndex(same), more && `There are ${more} ones. N goes on.`);
+  }
+}

@@ -1,0 +1,88 @@
+// What is shown: a legend of states and counters, whose entries hide them, and lanes that are pinned or hidden.
+import { by } from '../kit/page.js';
+
+function button(text, act, pressed = null) {
+  const made = Object.assign(document.createElement('button'), { type: 'button', textContent: text });
+  if (pressed !== null) made.setAttribute('aria-pressed', String(pressed));
+  made.addEventListener('click', act);
+  return made;
+}
+
+export class Shown {
+  // `changed` is called after a choice; `name` gives the name of a node.
+  constructor(lanes, name, changed) {
+    Object.assign(this, { lanes, name, changed, away: new Set(), drawn: '' });
+  }
+
+  // The lanes of a range of nodes, in order.
+  nodes(first, count) {
+    const all = Array.from({ length: count }, (_, k) => first + k).filter((node) => !this.away.has(node));
+    return [...all.filter((node) => this.lanes.pinned.has(node)), ...all.filter((node) => !this.lanes.pinned.has(node))];
+  }
+
+  // Made anew only if it changes: a user may be about to click.
+  legend(picture) {
+    const names = picture?.names ?? [], counters = Object.keys(picture?.counters ?? {}), { hidden } = this.lanes;
+    for (const name of counters) this.counters.add(name);
+    const now = JSON.stringify([names, [...this.counters], [...hidden], [...this.away], this.lanes.dark]);
+    if (now === this.drawn) return;
+    this.drawn = now;
+    const entry = (key, text, colour, kind) => {
+      const made = button('', () => { this.toggle(this.lanes.hidden, key); }, !hidden.has(key)), mark = document.createElement('i');
+      mark.className = kind;
+      mark.style.setProperty(kind === 'line' ? 'border-color' : 'background', colour);
+      made.append(mark, text);
+      made.title = `${hidden.has(key) ? 'Show' : 'Hide'} ${text}`;
+      return made;
+    };
+    const held = [...by('legend').children].indexOf(document.activeElement);
+    by('legend').replaceChildren(...names.map((text, key) => entry(key, text, this.lanes.mean(key), 'bar')),
+      ...[...this.counters].map((text) => entry(text, text, this.lanes.line(text), 'line')),
+      ...(this.away.size ? [button(`Show ${this.away.size} hidden ${this.away.size === 1 ? 'node' : 'nodes'}`, () => this.all())] : []));
+    by('legend').hidden = !by('legend').children.length;
+    if (held >= 0) by('legend').children[held]?.focus();
+  }
+
+  counters = new Set();
+
+  toggle(set, key) {
+    if (!set.delete(key)) set.add(key);
+    this.close();
+    this.changed();
+  }
+
+  all() {
+    this.away.clear();
+    this.close();
+    this.changed();
+  }
+
+  // What can be done with the lane of a node: beside its name.
+  menu(node, x, y) {
+    const menu = by('menu'), { pinned } = this.lanes;
+    menu.replaceChildren(Object.assign(document.createElement('strong'), { textContent: this.name(node) }),
+      button(pinned.has(node) ? 'Unpin' : 'Pin to the top', () => this.toggle(this.lanes.pinned, node)),
+      button('Hide', () => this.toggle(this.away, node)),
+      ...(this.away.size ? [button('Show all', () => this.all())] : []));
+    menu.style.left = `${x}px`;
+    menu.style.top = `${Math.min(y, Math.max(menu.parentElement.clientHeight - 120, 0))}px`;
+    menu.hidden = false;
+    menu.querySelector('button').focus({ preventScroll: true });
+  }
+
+  close() { by('menu').hidden = true; }
+
+  // For the address.
+  save(values) {
+    for (const key of this.lanes.hidden) values.append('hide', typeof key === 'number' ? `s${key}` : `c${key}`);
+    if (this.lanes.pinned.size) values.set('pin', [...this.lanes.pinned].join('.'));
+    if (this.away.size) values.set('off', [...this.away].join('.'));
+  }
+
+  load(values, count) {
+    const nodes = (name) => (values.get(name) ?? '').split('.').filter((text) => /^\d{1,5}$/.test(text)).map(Number).filter((node) => node < count);
+    this.lanes.hidden = new Set(values.getAll('hide').slice(0, 200).map((text) => /^s\d{1,5}$/.test(text) ? Number(text.slice(1)) : text.slice(1)));
+    this.lanes.pinned = new Set(nodes('pin'));
+    this.away = new Set(nodes('off'));
+  }
+}

@@ -1,0 +1,240 @@
+"""The time line's tab: pictures of any stretch of a run, searches in it, its bookmarks, and files of an interval.
+
+Each request states the run that its page shows, ``of=NAME``, but for the first, ``run``, which opens the newest one.
+"""
+
+import asyncio
+import contextlib
+import mimetypes
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import IO, Any
+
+from aiohttp import web
+from hypermon.host.errors import HypermonError, system_reason
+from hypermon.host.text.printable import printable
+from hypermon.host.view.bookmarks import add, bookmarks, remove
+from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
+from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
+from hypermon.host.view.search import Found, hits, search
+from hypermon.host.view.selected import statistics
+from hypermon.host.web.files import GoneError, command_file
+from hypermon.host.web.shown import SHOWN, Shown
+from hypermon.host.web.wanted import number
+
+__all__ = ["application"]
+
+#: Pictures that are made at once.
+_AT_ONCE = 2
+_MAKING = web.AppKey("making", asyncio.Semaphore)
+_TRACING = web.AppKey("tracing", asyncio.Lock)
+#: Seconds for a piece of a trace to be sent.
+_PIECE_S = 30.0
+#: Of files of Perfetto's interface.
+_KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
+#: What a page can have of an interval: the command, and the ending of the file.
+_FILES = {"report": (["report"], "html"), "csv": (["export", "--to", "csv"], "csv"),
+          "events": (["export", "--to", "events"], "csv"), "vcd": (["export", "--to", "vcd"], "vcd"),
+          "fst": (["export", "--to", "fst"], "fst"), "sr": (["export", "--to", "sr"], "sr"),
+          "perfetto": (["export", "--to", "perfetto"], "pftrace")}
+
+
+_Handler = Callable[[web.Request, Pictures], Awaitable[web.StreamResponse]]
+
+
+def application(shown: Shown) -> web.Application:
+    """The tab's part of the program."""
+    app = web.Application()
+    app[SHOWN] = shown
+    app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
+    of_run = {"/run": _run, "/overview": _overview, "/picture": _picture, "/item": _item, "/search": _search,
+              "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/perfetto/trace": _trace}
+    changes = {"/bookmarks": _bookmark, "/bookmarks/remove": _unmark, "/file": _made_file, "/perfetto": _may_perfetto}
+    app.add_routes([*(web.get(path, _with_pictures(handler)) for path, handler in of_run.items()),
+                    *(web.post(path, _with_pictures(handler)) for path, handler in changes.items()),
+                    web.get("/perfetto/{name:.*}", _interface)])
+    return app
+
+
+def _with_pictures(handler: _Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A handler that is given the pictures of the run that the page shows."""
+    async def within(request: web.Request) -> web.StreamResponse:
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                pictures = await stack.enter_async_context(request.app[SHOWN].pictures(request.query.get("of")))
+            except HypermonError as error:
+                raise web.HTTPConflict(text=printable(str(error))) from None
+            return await handler(request, pictures)
+
+    return within
+
+
+# ---------------------------------------------------------------------------------------- answers
+
+async def _made(request: web.Request, pictures: Pictures, make: Callable[[], Any]) -> Any:
+    """Computes an answer in a thread; a table that cannot be read is a conflict with its reason."""
+    async with request.app[_MAKING]:
+        try:
+            return await asyncio.to_thread(make)
+        except HypermonError as error:
+            raise web.HTTPConflict(text=printable(str(error))) from None
+        except OSError as error:
+            raise _unusable(pictures.run.path, error) from None
+
+
+def _unusable(run: Path, error: OSError) -> web.HTTPConflict:
+    """The RUN or the disk changed while the page was open."""
+    return web.HTTPConflict(text=printable(f"{error.filename or run}: {system_reason(error)}"))
+
+
+async def _run(request: web.Request, pictures: Pictures) -> web.Response:
+    return web.json_response(pictures.about())
+
+
+async def _overview(request: web.Request, pictures: Pictures) -> web.Response:
+    columns = number(request.query, "columns", 1, COLUMNS_MOST)
+    return web.Response(body=await _made(request, pictures, lambda: pictures.overview(columns)))
+
+
+async def _picture(request: web.Request, pictures: Pictures) -> web.Response:
+    query = request.query
+    begin, end = _stretch(request)
+    columns = number(query, "columns", 1, COLUMNS_MOST)
+    first = number(query, "first", 0, pictures.run.info.nodes - 1)
+    lanes = range(first, min(first + number(query, "lanes", 1, LANES_MOST), pictures.run.info.nodes))
+    return web.Response(body=await _made(request, pictures, lambda: pictures.picture(begin, end, columns, lanes)))
+
+
+async def _item(request: web.Request, pictures: Pictures) -> web.Response:
+    tables, query = pictures.tables, request.query
+    at, node = number(query, "at", -2**62, 2**62), number(query, "node", 0, 2**15 - 1)
+    return web.json_response(await _made(request, pictures, lambda: tables.item(at, node)))
+
+
+async def _search(request: web.Request, pictures: Pictures) -> web.Response:
+    query = request.query
+    at = number(query, "at", -2**62, 2**62)
+    text, back = query.get("q", ""), query.get("back") == "1"
+
+    def find() -> Found | None:
+        return search(pictures, text, at, back)
+
+    found = await _made(request, pictures, find)
+    return web.json_response(None if found is None else found.values())
+
+
+async def _hits(request: web.Request, pictures: Pictures) -> web.Response:
+    text = request.query.get("q", "")
+    at = number(request.query, "at", -2**62, 2**62)
+    return web.json_response(await _made(request, pictures, lambda: hits(pictures, text, at)))
+
+
+# --------------------------------------------------------------------------------------- bookmarks
+
+async def _kept(pictures: Pictures, change: Callable[[Path], list[dict[str, Any]]],
+                writes: bool = True) -> web.Response:
+    """The bookmarks after a change. It may wait for who else writes into the RUN, and pictures do not."""
+    if writes and pictures.about()["growing"]:
+        raise web.HTTPConflict(text="bookmarks: the recording has not ended yet")
+    try:
+        return web.json_response(await asyncio.to_thread(change, pictures.run.path))
+    except HypermonError as error:
+        raise web.HTTPConflict(text=printable(str(error))) from None
+    except OSError as error:
+        raise _unusable(pictures.run.path, error) from None
+
+
+async def _bookmarks(request: web.Request, pictures: Pictures) -> web.Response:
+    return await _kept(pictures, bookmarks, writes=False)
+
+
+async def _bookmark(request: web.Request, pictures: Pictures) -> web.Response:
+    note, address = request.query.get("note", ""), request.query.get("address", "")
+    return await _kept(pictures, lambda run: add(run, note, address))
+
+
+async def _unmark(request: web.Request, pictures: Pictures) -> web.Response:
+    which = number(request.query, "number", 1, 2**31)
+    return await _kept(pictures, lambda run: remove(run, which))
+
+
+# ------------------------------------------------------------------------------------- an interval
+
+def _stretch(request: web.Request) -> tuple[int, int]:
+    begin = number(request.query, "from", -2**62, 2**62)
+    return begin, number(request.query, "to", begin + 1, 2**62)
+
+
+async def _statistics(request: web.Request, pictures: Pictures) -> web.Response:
+    begin, end = _stretch(request)
+    return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end)))
+
+
+async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResponse:
+    """An interval as a file, made by the command that a user would type."""
+    kind = request.query.get("kind", "")
+    begin, end = _stretch(request)
+    if kind not in _FILES:
+        raise web.HTTPBadRequest(text=f"kind is {kind[:40]!r}, not one of {', '.join(_FILES)}")
+    if pictures.about()["growing"]:
+        raise web.HTTPConflict(text="the recording has not ended yet")
+    command, ending = _FILES[kind]
+    if not pictures.run.info.boards:
+        begin, end = max(begin, 0), max(end, 1)
+    if request.app[_TRACING].locked():
+        raise web.HTTPConflict(text="another file is being made; try again later")
+    words = [*command[:1], str(pictures.run.path.resolve()), *command[1:], *_interval(begin, end)]
+    async with request.app[_TRACING]:
+        try:
+            file = await command_file([*words, *(["-o"] if kind == "report" else [])], f"part.{ending}",
+                                      lambda: request.transport is None or request.transport.is_closing())
+        except HypermonError as error:
+            raise web.HTTPConflict(text=printable(str(error))) from None
+        except GoneError:
+            return web.Response()
+    headers = {"Content-Disposition": f'attachment; filename="{kind}-{begin}.{ending}"'}
+    with file:
+        return await _sent(request, file, headers)
+
+
+def _interval(begin: int, end: int) -> list[str]:
+    """Options of ``export`` and ``report``."""
+    return [f"--from-ms={begin / 10**9!r}", f"--to-ms={end / 10**9!r}"]
+
+
+# --------------------------------------------------------------------------------------- Perfetto
+
+async def _may_perfetto(request: web.Request, pictures: Pictures) -> web.Response:
+    """Whether Perfetto can show a stretch; otherwise a conflict with the reason."""
+    begin, end = _stretch(request)
+    await _made(request, pictures, lambda: refuse_trace(pictures, begin, end))
+    return web.json_response({})
+
+
+async def _trace(request: web.Request, pictures: Pictures) -> web.StreamResponse:
+    begin, end = _stretch(request)
+    async with request.app[_TRACING]:
+        with await _made(request, pictures, lambda: trace(pictures, begin, end)) as file:
+            return await _sent(request, file, {})
+
+
+async def _sent(request: web.Request, file: IO[bytes], headers: dict[str, str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/octet-stream", **headers})
+    response.content_length = os.fstat(file.fileno()).st_size
+    await response.prepare(request)
+    while piece := await asyncio.to_thread(file.read, 1 << 20):
+        await asyncio.wait_for(response.write(piece), _PIECE_S)
+    return response
+
+
+async def _interface(request: web.Request) -> web.StreamResponse:
+    try:
+        path = interface_file(request.match_info["name"] or "index.html")
+    except HypermonError as error:
+        raise web.HTTPConflict(text=str(error)) from None
+    if path is None:
+        raise web.HTTPNotFound
+    kind = _KINDS.get(path.suffix[1:]) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return web.Response(body=await asyncio.to_thread(path.read_bytes), content_type=kind,
+                        headers={"Content-Security-Policy": POLICY})
