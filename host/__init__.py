@@ -7,7 +7,8 @@
 The root contains what a user imports. The sub-packages, from the bottom up: ``text``, ``blocks`` and ``tables`` handle
 the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictionary`` handle the contents of a RUN.
 ``decode``, ``analysis`` and ``export`` read a RUN, and ``contracts`` judges it. ``compare`` compares two.
-``record``, ``report``, ``diagnose`` and ``flash`` are the tasks for a board or a RUN; ``web`` shows ``live`` and ``view``. ``cli`` is the command.
+``record``, ``report``, ``diagnose`` and ``flash`` are the tasks for a board or a RUN; ``web`` shows ``live`` and
+``view``. ``cli`` is the command.
 
 Flow: errors, text, blocks, tables, link, device, recording, dictionary, decode, events, analysis, run,
     contracts, compare, record, diagnose, export, report, live, view, web, flash, cli
