@@ -145,8 +145,11 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 @_listens(8019)
 @click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
               help="Event dictionary: names and fields of events. A copy is kept in RUN.")
+@click.option("--check", "rules", metavar="RULES", type=click.Path(path_type=Path),
+              help="Judge the run by RULES, as `hypermon check` does, and mark where a rule fails or is undecided.")
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
-def view(path: Path, host: str, port: int, token: str | None, dictionary: Path | None, browse: bool) -> None:
+def view(path: Path, host: str, port: int, token: str | None, dictionary: Path | None, rules: Path | None,
+         browse: bool) -> None:
     """Show the timeline of a recorded run as a web page, from hours to single clocks.
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
@@ -175,6 +178,10 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
             from hypermon.host.web.shown import Shown
         except ImportError as error:
             raise _missing(error, "view") from None
+    if rules is not None:
+        from hypermon.host.contracts.rules import load_rules
+
+        load_rules(rules)       # if it is not valid, this is the time to say so
     if dictionary is not None:
         keep_dictionary(run, dictionary)
     pictures = opened(run, lambda: decoded(path, in_place=True)[0])
@@ -185,7 +192,7 @@ def view(path: Path, host: str, port: int, token: str | None, dictionary: Path |
             click.launch(address)
 
     try:
-        serve_pages(lambda: Shown(pictures=pictures), "timeline", host, port, token, ready)
+        serve_pages(lambda: Shown(pictures=pictures, rules=rules), "timeline", host, port, token, ready)
     finally:
         pictures.close()
 

@@ -273,11 +273,12 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
 @_RUN
 @click.argument("rules", metavar="[RULES]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--reasons", is_flag=True, help="With --json: also the notes on each rule, and the reason of each place.")
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path),
               help="Also write the verdicts to FILE, a test report that CI systems read.")
 @click.option("--of", "parent", type=int, hidden=True)
 @click.option("--dictionary", type=click.Path(path_type=Path), hidden=True)
-def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None, parent: int | None,
+def check(run: Path, rules: Path | None, as_json: bool, reasons: bool, junit: Path | None, parent: int | None,
           dictionary: Path | None) -> int:
     """Judge a run by RULES: pass, fail, or undecided where something lost could matter (docs/check.md).
 
@@ -296,21 +297,21 @@ def check(run: Path, rules: Path | None, as_json: bool, junit: Path | None, pare
         check_live(run, rules, dictionary, parent, lambda line: print(line, flush=True))
         return 0
     if rules is not None:
-        return _check_rules(run, rules, as_json, junit)
+        return _check_rules(run, rules, as_json, reasons, junit)
     if junit is not None:
         raise HypermonError(f"--junit: there are no verdicts without rules: hypermon check {run} RULES --junit {junit}")
     return _check_causality(run, as_json)
 
 
-def _check_rules(run: Path, path: Path, as_json: bool, junit: Path | None) -> int:
+def _check_rules(run: Path, path: Path, as_json: bool, reasons: bool, junit: Path | None) -> int:
     from hypermon.host.contracts.rules import load_rules
 
     rules = load_rules(path)
     opened, _ = decoded(run)
-    return judge_and_print(opened, rules, as_json, junit)
+    return judge_and_print(opened, rules, as_json, junit, reasons)
 
 
-def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None = None) -> int:
+def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None = None, reasons: bool = False) -> int:
     """Judges a RUN by rules. Returns the exit status."""
     from hypermon.host.contracts.judge import judge_rules
     from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
@@ -320,7 +321,7 @@ def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None 
     if junit is not None:
         write_junit(judged, run.path, junit)
     if as_json:
-        click.echo(json.dumps(as_dict(judged)))
+        click.echo(json.dumps(as_dict(judged, reasons)))
     else:
         print_verdicts(judged, run.path, make_console())
     return STATUS[overall(judged)]

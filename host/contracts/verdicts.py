@@ -30,12 +30,19 @@ def overall(judged: Sequence[Judged]) -> str:
     return next((verdict for verdict in ("fail", "undecided") if verdict in verdicts), "pass")
 
 
-def as_dict(judged: Sequence[Judged]) -> dict[str, Any]:
-    """The output of `hypermon check RUN RULES --json`."""
+def as_dict(judged: Sequence[Judged], reasons: bool = False) -> dict[str, Any]:
+    """The output of `hypermon check RUN RULES --json`.
+
+    Parameters
+    ----------
+    reasons : also the notes on each rule, and of each place whether the rule is violated there, and why else not.
+    """
     return {"verdict": overall(judged), "rules": [
         {"name": one.rule.name, "kind": one.rule.kind, "verdict": one.verdict, "instances": one.instances,
          "failed": one.failed, "undecided": one.undecided, "worst_ps": one.worst_ps,
-         "where": [{"time_ps": place.time_ps, "node": place.node} for place in one.where]} for one in judged]}
+         "where": [{"time_ps": place.time_ps, "node": place.node, **(
+             {"failed": place.failed, "why": place.why} if reasons else {})} for place in one.where],
+         **({"notes": list(one.notes)} if reasons else {})} for one in judged]}
 
 
 def _link(place: Place) -> str:

@@ -4,5 +4,5 @@
 run. `hypermon serve` opens the first, `hypermon view` the second; both are made when somebody looks at them. The
 server answers loopback or who has a token, and loads nothing from the network.
 
-Flow: wanted, guard, listen, files, sockets, shown, live_tab, timeline_tab, program
+Flow: wanted, guard, listen, files, sockets, verdicts, shown, live_tab, timeline_tab, program
 """

@@ -12,6 +12,7 @@ from hypermon.host.run import Run
 from hypermon.host.text.printable import printable
 from hypermon.host.view.opened import opened
 from hypermon.host.view.picture import Pictures
+from hypermon.host.web.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from hypermon.host.live.machine import MachineSession
@@ -34,12 +35,15 @@ class Shown:
     ----------
     session : of the live tab; None: the run's, opened when the tab is.
     pictures : of the time line; None: those of the session's run, opened when the tab is.
+    rules : a file of rules by which the pictures' run is judged; only with pictures.
 
     At least one of the two is given.
     """
 
-    def __init__(self, session: "Session | MachineSession | None" = None, pictures: Pictures | None = None):
+    def __init__(self, session: "Session | MachineSession | None" = None, pictures: Pictures | None = None,
+                 rules: Path | None = None):
         self._session, self._opened = session, None if pictures is None else _Open(pictures)
+        self.verdicts = None if rules is None else Verdicts(rules)
         self._alone = asyncio.Lock()
         if pictures is not None:
             pictures.prepare()
@@ -94,7 +98,9 @@ class Shown:
         return self._opened
 
     async def close(self) -> None:
-        """Ends the session properly, and the pictures."""
+        """Ends the session properly, the pictures, and the verdicts."""
+        if self.verdicts is not None:
+            await self.verdicts.close()
         if self._session is not None:
             await asyncio.to_thread(self._session.close)
         if self._opened is not None:

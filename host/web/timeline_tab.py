@@ -49,7 +49,8 @@ def application(shown: Shown) -> web.Application:
     app[SHOWN] = shown
     app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     of_run = {"/run": _run, "/overview": _overview, "/picture": _picture, "/item": _item, "/search": _search,
-              "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/perfetto/trace": _trace}
+              "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/verdicts": _verdicts,
+              "/perfetto/trace": _trace}
     changes = {"/bookmarks": _bookmark, "/bookmarks/remove": _unmark, "/file": _made_file, "/perfetto": _may_perfetto}
     app.add_routes([*(web.get(path, _with_pictures(handler)) for path, handler in of_run.items()),
                     *(web.post(path, _with_pictures(handler)) for path, handler in changes.items()),
@@ -89,7 +90,20 @@ def _unusable(run: Path, error: OSError) -> web.HTTPConflict:
 
 
 async def _run(request: web.Request, pictures: Pictures) -> web.Response:
-    return web.json_response(pictures.about())
+    return web.json_response(pictures.about() | {"rules": request.app[SHOWN].verdicts is not None})
+
+
+async def _verdicts(request: web.Request, pictures: Pictures) -> web.Response:
+    """The verdicts on the rules; null while they are being judged."""
+    verdicts = request.app[SHOWN].verdicts
+    if verdicts is None:
+        raise web.HTTPConflict(text="there are no rules: hypermon view RUN --check RULES")
+    if pictures.about()["growing"]:
+        raise web.HTTPConflict(text="rules: the recording has not ended yet")
+    try:
+        return web.json_response(verdicts.answer(pictures.run.path))
+    except HypermonError as error:
+        raise web.HTTPConflict(text=printable(str(error))) from None
 
 
 async def _overview(request: web.Request, pictures: Pictures) -> web.Response:

@@ -1,6 +1,6 @@
 // What a click, a search or the pointer found, in words: in a card beside it, and in a panel that stays in sight.
 //
-// What was found has a `kind` (item, state, message, loss, count, shares), `node`, `name`, `from` and, unless it is an item, `to`,
+// What was found has a `kind` (item, state, message, loss, count, shares, mark), `node`, `name`, `from` and, unless it is an item, `to`,
 // which is null if it is not known; a message also has `other`, the node at its other end, and `got`: it was found where
 // it was received.
 import { count, quantity } from '../kit/text.js';
@@ -13,6 +13,7 @@ const long = ({ from, to }) => exact(to > from ? to - from : from - to);
 // Rows of a name and a text.
 function rows(found, nodes) {
   const { kind, from, to } = found;
+  if (kind === 'mark') return [[found.failed ? 'rule' : 'undecided', found.why], ['time', absolute(from)]];
   if (kind === 'item') return [['time', absolute(from)]];
   if (kind === 'count') return [['items', found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
   if (kind === 'shares') {

@@ -4,7 +4,7 @@ import { count } from '../kit/text.js';
 import { filled, means, sharesAt } from './shares.js';
 import { labels, step } from '../kit/time.js';
 
-const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6;
+const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6, MARK = 6;
 
 // A colour for a name, the same on every page. Red is for what was lost.
 function hue(name) {
@@ -23,6 +23,7 @@ export class Lanes {
     this.colours = {};
     this.hidden = new Set();    // numbers of states, and names of counters, that are not shown
     this.pinned = new Set();    // nodes whose lanes come first
+    this.marks = [];            // where rules fail or are undecided
   }
 
   // The colours of a state's bar, and of its edges.
@@ -38,7 +39,7 @@ export class Lanes {
   }
 
   restyle() {
-    for (const name of ['ink', 'quiet', 'line', 'paper', 'bad', 'heat', 'accent']) this.colours[name] = colour(name);
+    for (const name of ['ink', 'quiet', 'line', 'paper', 'bad', 'heat', 'accent', 'doubt']) this.colours[name] = colour(name);
     this.dark = dark();
   }
 
@@ -113,6 +114,7 @@ export class Lanes {
       if (picture.spans.many) this.means(pen, picture); else this.spans(pen, picture.spans.rows);
       this.losses(pen, picture.losses);
     }
+    this.verdicts(pen, view);
     this.chosen(pen, view, picture, view.chosen);
     this.cursors(pen, view);
     pen.restore();
@@ -349,6 +351,22 @@ export class Lanes {
     }
   }
 
+  // A triangle at the top of the lane, red where a rule fails.
+  verdicts(pen, view) {
+    for (const mark of this.marks) {
+      const place = this.where(view, null, mark);
+      if (!place || place.x < this.left - MARK || place.x > this.left + this.width + MARK) continue;
+      const { x, top, bottom } = place;
+      pen.fillStyle = this.colours[mark.failed ? 'bad' : 'doubt'];
+      pen.fillRect(x - .5, top, 1, bottom - top);
+      pen.beginPath();
+      pen.moveTo(x - MARK, top);
+      pen.lineTo(x + MARK, top);
+      pen.lineTo(x, top + MARK * 1.6);
+      pen.fill();
+    }
+  }
+
   cursors(pen, view) {
     const places = [view.a, view.b].map((at) => at === null ? null
       : this.left + Number(at - view.from) / view.span * this.width);
@@ -418,6 +436,8 @@ export class Lanes {
   under(picture, view, x, y) {
     const lane = this.lanes?.find((each) => y >= each.y && y < each.y + each.tall);
     if (!picture || !lane || x < this.left) return null;
+    const mark = y < lane.y + MARK * 2 && this.marks.find((each) => each.node === lane.node && Math.abs(this.where(view, picture, each).x - x) < MARK);
+    if (mark) return mark;
     const { node } = lane, time = (number) => picture.from + BigInt(Math.round(number));
     const level = Math.floor((y - lane.y) / SPAN);
     const span = y < lane.y + lane.deep && picture.spans.rows.find((row) => row[0] === node && row.level === level && !this.hidden.has(row[5])

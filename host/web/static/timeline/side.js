@@ -5,12 +5,12 @@ export class Lists {
   // `changed` is called when the column comes or goes: the lanes are narrower or wider then.
   constructor(changed) { this.changed = changed; }
 
-  // `rows`: a text and what a click does; `now`: the row that is shown.
+  // `rows`: a text, what a click does, and the class of the row, if it has one; `now`: the row that is shown.
   show(name, title, rows, now = -1, note = '') {
     by(`${name}-title`).textContent = title;
     by(`${name}-note`).textContent = note;
-    by(`${name}-list`).replaceChildren(...rows.map(([text, act], k) => {
-      const row = document.createElement('li'), button = Object.assign(document.createElement('button'), { type: 'button', textContent: text });
+    by(`${name}-list`).replaceChildren(...rows.map(([text, act, kind = ''], k) => {
+      const row = Object.assign(document.createElement('li'), { className: kind }), button = Object.assign(document.createElement('button'), { type: 'button', textContent: text });
       button.addEventListener('click', () => { this.mark(name, k); act(); });
       row.append(button);
       return row;

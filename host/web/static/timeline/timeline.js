@@ -8,6 +8,7 @@ import { Lanes } from './lanes.js';
 import { cursors, notes, range } from './notes.js';
 import { Overview } from './overview.js';
 import { Pointer } from './pointer.js';
+import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { figuresOf, openPerfetto, saveAs } from './selection.js';
 import { Shown } from './shown.js';
@@ -131,7 +132,7 @@ function texts() {
   dataset.from = picture?.from_ps ?? '';
   dataset.to = picture?.to_ps ?? '';
   Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.many ? 'shares' : picture?.spans.rows.length ?? '',
-    messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
+    marks: lanes.marks.length, messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
 }
 
 function mark() {
@@ -296,7 +297,7 @@ function show(found, note) {
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
   shows.away.delete(found.node);
   choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
-    other: found.other, got: found.received }, note);
+    other: found.other, got: found.received, failed: found.failed, why: found.why }, note);
   const share = Number(time - view.from) / view.span;
   if (share < .05 || share > .95) centre(time); else moved();
   requestAnimationFrame(() => requestAnimationFrame(reveal));
@@ -304,6 +305,9 @@ function show(found, note) {
 
 const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
 const searching = new Search(words, lists, nodeName, { show, choose, complain });
+
+const rules = new Rules(lists, nodeName, { complain, show: (mark) => show({ ...mark, time_ps: mark.from, text: mark.name, end_ps: null }),
+  changed: () => { lanes.marks = rules.marks; draw(); } });
 
 function find(backwards) {
   searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
@@ -372,7 +376,7 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), enter: statistics, l: laneMenu, ...dressed(restyle) };
+  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), enter: statistics, l: laneMenu, ...dressed(restyle) };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
@@ -426,7 +430,14 @@ async function grow() {
   } catch (error) {
     complain(reason(error));
   }
-  if (about.growing) setTimeout(grow, GROWS_MS); else draw();
+  if (about.growing) setTimeout(grow, GROWS_MS); else { draw(); judge(); }
+}
+
+// When the recording has ended.
+function judge() {
+  if (!about.rules) return;
+  by('judged').hidden = false;
+  rules.load();
 }
 
 async function main() {
@@ -441,7 +452,7 @@ async function main() {
   by('names').append(...[...about.events.slice(0, 200), 'loss'].map((name) => Object.assign(document.createElement('option'), { value: name })));
   open();
   await whole();
-  if (about.growing) setTimeout(grow, GROWS_MS);
+  if (about.growing) setTimeout(grow, GROWS_MS); else judge();
 }
 
 main().catch((error) => complain(error.message));
