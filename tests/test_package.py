@@ -376,6 +376,17 @@ def test_folders_are_short():
     assert {name: count for name, count in folders.items() if count > MOST} == {}
 
 
+#: Bytes of all tracked files, which a clone checks out. What a command makes is a build product instead.
+CLONE = 12_000_000
+
+
+def test_a_checkout_is_small():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:5]
+    assert sum(sizes.values()) < CLONE, f"the largest: {', '.join(largest)}"
+
+
 def circles(names: dict[Path, set[Path]]) -> list[list[Path]]:
     """Modules that reach themselves by imports, in groups that reach each other."""
     reached: dict[Path, set[Path]] = {}

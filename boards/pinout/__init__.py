@@ -1,4 +1,4 @@
 """Pin assignments: tables, pages and drawings. Needs no HDL.
 
-Flow: pinout, picture
+Flow: pinout, pages, picture
 """

@@ -1,4 +1,4 @@
-"""Pinouts: the assignment of every node's wires, as rows, and as the page and the drawing of a board's documentation.
+"""Pinouts: the assignment of every node's wires, as rows and as a drawing, and the facts that are needed to wire them.
 
 The balls come from the board's Amaranth platform. :data:`BALLS` keeps them, so that a host can print a pinout without
 Amaranth. ``make docs`` regenerates all of it.
@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hypermon.hdl.layout import BEAT_BYTES, FRONT_WIRES, Front
+from hypermon.hdl.layout import BEAT_BYTES, Front
 
-from ..model.board import FRONT_CONFIGS, FRONT_ROLES, PIN_ROLES, TIME_PINS, TIMED, Board, Pin
+from ..model.board import FRONT_ROLES, PIN_ROLES, Board, Pin
 from ..model.links import uart
 from ..model.mixture import kind, stated
 from ..model.reach import level_ns, reaches
 from .picture import picture
 
-__all__ = ["Wire", "balls", "drawing", "facts", "kept", "mixed_facts", "page", "standard", "wires"]
+__all__ = ["Wire", "balls", "called", "drawing", "facts", "kept", "mixed_facts", "standard", "wires"]
 
-#: Facts that are remarks: below the table of a board's page, where it says whence its pins are known last.
-_REMARKS = ("Shared", "Note", "Limit", "Source of the pins")
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins, and then of the spare ones.
 BALLS = "balls.json"
 #: Names of wires in a drawing; the others are data, with their number.
@@ -73,7 +71,7 @@ def wires(board: Board, of: list[str] | None = None) -> list[Wire]:
                                  strict=True)]
 
 
-def _called(board: Board, of: list[str] | None = None) -> dict[Pin, str]:
+def called(board: Board, of: list[str] | None = None) -> dict[Pin, str]:
     """Every pin, also a spare one, as on the page: its label, with the ball in brackets."""
     every = zip((*board.pins, *board.spare), of or _kept()[board.name], strict=True)
     return {pin: f"{pin.label} ({ball})" for pin, ball in every}
@@ -106,7 +104,7 @@ def facts(board: Board, of: list[str] | None = None) -> list[tuple[str, str]]:
         ("Standard", f"`{standard(board)}`."),
         ("Clock", f"{board.capture_hz / 1e6:g} MHz, {ratio} the board's oscillator{source}; "
                   "times are as accurate as the oscillator."),
-        ("Reference clock", _reference(board, _called(board, of))),
+        ("Reference clock", _reference(board, called(board, of))),
         ("Strobe", f"the node must hold each level for at least {level_ns(board.capture_hz)} ns, and the data for the "
                    f"same time before the active edge{slow}."),
         ("Link", f"{board.links[0].text}{others}; {_opened(board)}."),
@@ -139,7 +137,7 @@ def mixed_facts(board: Board, before: Board) -> list[tuple[str, str]]:
         fed = f" --reference {board.reference_hz}"
         said[0] = ("Clock", f"{board.capture_hz / 1e6:g} MHz, {f'{over}/{under}' if under > 1 else f'{over} times'} "
                             f"the external clock of {board.reference_hz / 1e6:g} MHz at "
-                            f"{_called(before)[board.reference.pin]}; without that clock the board does nothing.")
+                            f"{called(before)[board.reference.pin]}; without that clock the board does nothing.")
     up = [kind(front) for front in dict.fromkeys(board.ports) if board.pad(front) != board.attributes]
     if up:
         pulls += f" The lines of {' and '.join(up)} are pulled up instead, so they are idle."
@@ -149,36 +147,6 @@ def mixed_facts(board: Board, before: Board) -> list[tuple[str, str]]:
         ("Level", f"{board.level}. {pulls}"),
         *said,
     ]
-
-
-def page(board: Board, of: list[str] | None = None) -> str:
-    """The board's page, in Markdown; with the kept balls, or those ``of`` its pins."""
-    every = wires(board, of)
-    lines = [
-        f"# {board.title}", "",
-        "<!-- Made by `make docs` from the board's file in boards/. -->", "",
-        f"{board.nodes} nodes, {board.fpga}. {_built(board)}", "",
-        f"**{board.level}.**", "",
-        f"![Wiring]({board.name}.svg)", "",
-        "| node | " + " | ".join(PIN_ROLES) + " |", "|---|" + "---|" * len(PIN_ROLES),
-    ]
-    wide = len(PIN_ROLES)
-    for node in range(board.nodes):
-        row = every[node * wide:(node + 1) * wide]
-        lines.append(f"| {node} | " + " | ".join(f"{wire.label} ({wire.ball})" for wire in row) + " |")
-    said = facts(board, of)
-    lines += ["", "Pin on the board, with the FPGA's pin or ball in brackets.", "",
-              "## Facts", "", "| | |", "| --- | --- |",
-              *(f"| {name} | {_capital(text)} |" for name, text in said if name not in _REMARKS), "",
-              *(f"- {_capital(text)}{'' if text.endswith('.') else '.'}" for name, text in said
-                if name in _REMARKS[:-1]),
-              *(f"- Source of the pins: {text}." for name, text in said if name == _REMARKS[-1]), "",
-              *_timed(board, _called(board, of)), *_fronts(board), *_regenerations(board, every)]
-    return "\n".join(lines)
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _reference(board: Board, called: dict[Pin, str]) -> str:
@@ -194,81 +162,6 @@ def _reference(board: Board, called: dict[Pin, str]) -> str:
     return (f"`hypermon build {board.name} --reference HZ` feeds the PLL from an external clock of "
             f"{', '.join(rates[:-1])} or {rates[-1]} MHz at {called[pin]}, an input {board.reference.function} of the "
             f"part, in place of the oscillator.{moved}{count} Without that clock the board does nothing.")
-
-
-def _timed(board: Board, called: dict[Pin, str]) -> list[str]:
-    """The configuration with pins for time, with the oscillator and with a reference clock."""
-    rows = []
-    for fed in (board, *([board.fed(board.references_hz[0])] if board.reference else [])):
-        for config in fed.timed:
-            how = f"`{config}`, `--reference`" if fed.reference_hz else f"`{config}`"
-            pins = (called[pin] for pin in fed.time_pins(config).values())
-            rows.append(f"| {how} | {fed.wired(config)} | {' | '.join(pins)} |")
-    if not rows:
-        return []
-    return [
-        "## With pins for time", "",
-        f"`hypermon build {board.name} --config {TIMED}`: as `extended`, with all extras. The wave, pulses each second "
-        "and a trigger have pins of their own, of the last ones of the list: "
-        "[several boards](../several-boards.md) describes them. The pins have the level of the ports. No "
-        "bitstream of this configuration has been placed and routed yet.", "",
-        f"| configuration | nodes | {' | '.join(TIME_PINS)} |", f"| --- | ---: |{' --- |' * len(TIME_PINS)}",
-        *rows, ""]
-
-
-def _fronts(board: Board) -> list[str]:
-    """The configurations whose nodes have fewer wires: how many, and on which pins."""
-    if not board.fronts:
-        return []
-    roles = {"two-wire": "clock, data", "selected": "clock, data, chip select", "uart": "line", "swo": "line"}
-    rows = []
-    for config, nodes in board.fronts.items():
-        front = FRONT_CONFIGS[config]
-        first, last = (", ".join(pin.label for pin in board.node(node, front)) for node in (0, nodes - 1))
-        rows.append(f"| `{config}` | {nodes} | {FRONT_WIRES[front]}: {roles[config]} | {first} | {last} |")
-    spare = f", then {', '.join(pin.label for pin in board.spare)}" if board.spare else ""
-    return [
-        "## With fewer wires", "",
-        f"`hypermon build {board.name} --config {next(iter(board.fronts))}` and the like: all nodes have the same "
-        f"[front end](../front-ends.md). They take the pins in the order of the table above, row by row{spare}. "
-        "These configurations were never tried on hardware.", "",
-        "| configuration | nodes | wires per node | node 0 | last node |", "| --- | ---: | --- | --- | --- |",
-        *rows, ""]
-
-
-def _regenerations(board: Board, every: list[Wire]) -> list[str]:
-    """The configurations with regeneration boards: how many nodes, and on which pins."""
-    if not board.regenerations:
-        return []
-    named = dict(zip(board.pins, every, strict=True))
-    rows = []
-    for config in board.regenerations:
-        pins = [" and ".join(f"{wire.label} ({wire.ball})" for wire in (named[one], named[other]))
-                for one, other in board.regeneration_pins(config)]
-        geometry, wired = board.geometry(config), board.wired(config)
-        first = geometry.linked_nodes
-        rest = ("none" if not wired else f"{first}, as 0 above" if wired == 1 else
-                f"{first} to {first + wired - 1}, as 0 to {wired - 1} above")
-        rows.append(f"| `{config}` | {geometry.nodes} | {2 * len(pins)} | " + "; ".join(pins) + f" | {rest} |")
-    clock = board.geometry(board.regenerations[0]).clock_hz
-    return [
-        "## With regeneration boards", "",
-        f"`hypermon build {board.name} --config {board.regenerations[0]}`"
-        + (f" to `{board.regenerations[-1]}`" if len(board.regenerations) > 1 else "") + ": a "
-        "[regeneration board](../regeneration.md) carries eight nodes over two pins: the reference clock, an output, "
-        "to an LVDS driver, and the line, an input, from an LVDS receiver. Its nodes are the first ones, eight per "
-        f"board in the order of the table. The capture clock is {clock / 1e6:g} MHz. These configurations were never "
-        "tried on hardware.", "",
-        "| configuration | nodes | pins of the links | reference clock and line, for each board | wired nodes |",
-        "| --- | ---: | ---: | --- | --- |", *rows, ""]
-
-
-def _built(board: Board) -> str:
-    build, flash = f"`hypermon build {board.name}`", f"`hypermon flash {board.name}`"
-    if board.family == "xilinx7":
-        return (f"{build} writes a project. Vivado builds the bitstream (`vivado -mode batch -source "
-                f"hypermon_board.tcl`). {flash} loads it.")
-    return f"Build: {build}. Load: {flash}."
 
 
 def _opened(board: Board) -> str:
@@ -304,8 +197,8 @@ def standard(board: Board, node: int = 0) -> str:
     return " ".join(f"{key}={value}" for key, value in pad.items())
 
 
-def drawing(board: Board, every: list[Wire]) -> str:
-    """The board's connectors as an SVG, each wire at its hole."""
+def drawing(board: Board, every: list[Wire], title: str = "") -> str:
+    """The board's connectors as an SVG, each wire at its hole, with the board's title or that of its page."""
     wired = {}
     pins = [pin for node in range(board.nodes) for pin in board.node(node)]
     for pin, wire in zip(pins, every, strict=True):
@@ -313,4 +206,5 @@ def drawing(board: Board, every: list[Wire]) -> str:
         signs = "+-" if pin.negative else ("",)
         for name, ball, sign in zip(filter(None, (pin.name, pin.negative)), wire.ball.split("/"), signs, strict=True):
             wired[name] = (wire.node, short + sign, ball)
-    return picture(f"{board.title}: where the wires go", board.shapes, wired, [kind(front) for front in board.ports])
+    return picture(f"{title or board.title}: where the wires go", board.shapes, wired,
+                   [kind(front) for front in board.ports])

@@ -274,7 +274,7 @@ def boards() -> str:
     from hypermon.boards.registry import BOARDS
     from hypermon.hdl.verilog import build_hash
 
-    rows, missing = [], []
+    rows, missing, linked = [], [], board_links()
     for board in BOARDS.values():
         before = len(rows)
         feeds = (board, *(board.fed(hz) for hz in board.references_hz if board.reference))
@@ -293,15 +293,24 @@ def boards() -> str:
             now = f"{build_hash(fed.geometry(config, built['nodes'], link.kind)):08x}"
             gateware = f"`{built['build']}`{'' if built['build'] == now else ', older'}"
             sinks = f"{config}, {fed.reference_hz / 1e6:g} MHz reference" if fed.reference_hz else config
-            rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, sinks, built["nodes"], clocks,
+            rows.append((linked[board.name], board.fpga, link.kind, sinks, built["nodes"], clocks,
                          slack, max(built["skews_ps"], default=""), used, built["seconds"], gateware,
                          f"`{built['sha256'][:12]}`"))
         if len(rows) == before:
-            missing.append(f"[{board.name}]({board.name}.md) ({board.nodes} nodes)")
+            missing.append(f"{linked[board.name]} ({board.nodes} nodes)")
     built_here = table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of requested", "slack, ns",
                         "skew, ps", "used", "build, s", "gateware", "sha256"), rows)
     none = f"\n\nNo bitstream of these boards has been built here yet: {', '.join(missing)}."
     return built_here + (none if missing else "")
+
+
+def board_links(folder: str = "") -> dict[str, str]:
+    """The name of each board as a link to its page, which may be that of several boards."""
+    from hypermon.boards.pinout.pages import pages
+    from hypermon.boards.registry import BOARDS
+
+    return {board.name: f"[{board.name}]({folder}{page.name}.md)" for page in pages(BOARDS.values())
+            for board in page.boards}
 
 
 def mtbf() -> str:
@@ -332,7 +341,7 @@ def kinds_fit() -> str:
         board = find(name)
         able = [front for front in Front if front is Front.PORT or "extended" in board.configs]
         counts = [board.mixed(front.name.lower()).nodes if front in able else "" for front in Front]
-        rows.append((f"[{name}](boards/{name}.md)", len(board.pins) + len(board.spare), *counts))
+        rows.append((board_links("boards/")[name], len(board.pins) + len(board.spare), *counts))
     made = table(("board", "pins", *(f"`{front.name.lower()}` ({FRONT_WIRES[front]})" for front in Front)), rows)
     return made + "\n\nThe number of wires is in brackets. A board without figures has no room for the extended " \
                   "configuration."
@@ -383,7 +392,7 @@ TABLES: dict[str, Callable[[], str]] = {
 def files() -> dict[Path, str]:
     """Files that are generated completely: the boards' balls, pages and drawings, and those of docs/tools/erb.py."""
     from hypermon.boards.model import lvds
-    from hypermon.boards.pinout import pinout
+    from hypermon.boards.pinout import pages, pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 
     balls = {name: pinout.balls(board) for name, board in BOARDS.items()}
@@ -391,10 +400,11 @@ def files() -> dict[Path, str]:
     made = {ROOT / "boards" / "pinout" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
     found = (f'"{name}": {json.dumps(lvds.pairs(BOARDS[name], balls[name]))}' for name in DIFFERENTIAL)
     made[ROOT / "boards" / "model" / lvds.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
-    for name, board in BOARDS.items():
-        wires = pinout.wires(board, balls[name])
-        made[DOCS / "boards" / f"{name}.md"] = pinout.page(board, balls[name])
-        made[DOCS / "boards" / f"{name}.svg"] = pinout.drawing(board, wires)
+    for page in pages.pages(BOARDS.values(), balls):
+        first = page.boards[0]
+        wires = pinout.wires(first, balls[first.name])
+        made[DOCS / "boards" / f"{page.name}.md"] = pages.page(page, balls[first.name])
+        made[DOCS / "boards" / f"{page.name}.svg"] = pinout.drawing(first, wires, page.title)
     return made | ERB["files"](DOCS / "erb")
 
 

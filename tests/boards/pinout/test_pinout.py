@@ -1,6 +1,5 @@
 import importlib
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from hypermon.boards.model.connectors import Connector, Hole, Use
 from hypermon.boards.model.lvds import pairs
-from hypermon.boards.pinout.pinout import balls, drawing, facts, page, wires
+from hypermon.boards.pinout.pinout import balls, drawing, facts, wires
 from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 from hypermon.host.cli import cli
 
@@ -46,35 +45,6 @@ def test_wires_are_five_a_node():
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def drawn(board):
-    """Of a drawing: kind, place, text and label of every hole, in words."""
-    root = ElementTree.fromstring(drawing(board, wires(board)))
-    for group in root.iter(f"{SVG}g"):
-        box, texts = group.find(f"{SVG}rect"), ["".join(text.itertext()) for text in group.iter(f"{SVG}text")]
-        bears = texts.pop(0) if group.get("class") in ("wire", "ground", "unknown") else ""
-        yield group.get("class"), (box.get("x"), box.get("y")), bears, [word for text in texts for word in text.split()]
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_every_wire_of_the_page_is_drawn_once_at_the_hole_of_its_label(name):
-    board = BOARDS[name]
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page(board), re.MULTILINE)
-    said = {}
-    for node, cells in rows:
-        for short, cell in zip(("S", "D0", "D1", "D2", "D3"), cells.split(" | "), strict=True):
-            label, ball = re.fullmatch(r"(.*) \((.*)\)", cell).groups()
-            pairs = list(zip(label.split(" / "), ball.split("/"), strict=True))
-            for sign, (at, pad) in zip("+-" if len(pairs) > 1 else ("",), pairs, strict=True):
-                said[f"{node} {short}{sign}"] = (at.split()[-1], pad)
-    assert len(said) == (10 if board.pins[0].negative else 5) * board.nodes
-    shown = {bears: words for kind, _, bears, words in drawn(board) if kind == "wire"}
-    assert len(shown) == sum(kind == "wire" for kind, *_ in drawn(board))
-    assert {wire: {label, ball} for wire, (label, ball) in said.items()} == {
-        wire: {word for word in words if word not in "◂▸"} for wire, words in shown.items()}
-    places = [place for _, place, *_ in drawn(board)]
-    assert len(set(places)) == len(places)
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -121,19 +91,6 @@ def test_ground_is_said_for_every_connector():
     assert said["orangecrab-25f"] == "J2 4, 16."
     assert said["ice40-hx8k"] == "for J2, J3, see the board's schematic."
     assert all(said.values())
-
-
-def test_a_page_has_its_drawing_first_and_its_facts_in_a_table():
-    for name, board in BOARDS.items():
-        text = page(board)
-        drawn, wired, known = (text.index(begin) for begin in ("![Wiring]", "| node | strobe |", "## Facts"))
-        assert text.index(f"**{board.level}.**") < drawn < wired < known
-        table, _, remarks = text[known:].partition("\n\n")[2].partition("\n\n")
-        rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
-        below = ("Shared", "Note", "Limit", "Source of the pins")
-        assert rows == [fact for fact, _ in facts(board) if fact not in below]
-        assert len(rows) == 11, name
-        assert remarks.startswith("- ")
 
 
 def test_command(tmp_path):
