@@ -24,7 +24,7 @@ from hypermon.host.events import framed_file
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.tables.parquet import checked_table
 
-__all__ = ["TABLES_QUESTION", "batches", "connect", "create_view", "first_rows", "sql", "table_files"]
+__all__ = ["TABLES_QUESTION", "ask", "batches", "connect", "create_view", "first_rows", "sql", "table_files"]
 
 #: The tables and their contents.
 TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", data_type as type "
@@ -82,7 +82,11 @@ def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:
     HypermonError
         if the query is not a single valid SQL query, or uses other tables.
     """
-    connection = connect(run)
+    return ask(connect(run), question)
+
+
+def ask(connection: duckdb.DuckDBPyConnection, question: str) -> duckdb.DuckDBPyRelation:
+    """The same in a connection of :func:`connect`."""
     try:
         kinds = [statement.type for statement in connection.extract_statements(question)]
         if len(kinds) == 1 and kinds[0] in _QUESTIONS:

@@ -102,7 +102,13 @@ class Pictures:
             "items": self.counts.rows, "lost": account["lost"], "started": info.started, "growing": False,
             "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
             "events": [kind.name for kind in names.events] if names is not None else [], "boards": self._boards(),
+            "groups": self._groups(),
             **self.state()}
+
+    def _groups(self) -> list[dict[str, int]]:
+        """The boards of a run of several: the first node of each, and how many it has."""
+        boards = self.account.get("boards", [])
+        return [{"first": board["first_node"], "nodes": board["nodes"]} for board in boards] if len(boards) > 1 else []
 
     def _boards(self) -> list[dict[str, Any]]:
         """The boards of a large machine: the first node, how many, and the items and losses of each; else none."""

@@ -17,6 +17,7 @@ from hypermon.host.text.printable import printable
 from hypermon.host.view.bookmarks import add, bookmarks, remove
 from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
+from hypermon.host.view.questions import answer
 from hypermon.host.view.search import Found, hits, search
 from hypermon.host.view.selected import statistics
 from hypermon.host.web.files import GoneError, command_file
@@ -29,8 +30,8 @@ __all__ = ["application"]
 _AT_ONCE = 2
 _MAKING = web.AppKey("making", asyncio.Semaphore)
 _TRACING = web.AppKey("tracing", asyncio.Lock)
-#: Seconds for a piece of a trace to be sent.
-_PIECE_S = 30.0
+#: Seconds for a piece of a trace to be sent, and for a request's body to arrive.
+_PIECE_S, _BODY_S = 30.0, 10.0
 #: Of files of Perfetto's interface.
 _KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
 #: What a page can have of an interval: the command, and the ending of the file.
@@ -51,7 +52,8 @@ def application(shown: Shown) -> web.Application:
     of_run = {"/run": _run, "/overview": _overview, "/picture": _picture, "/item": _item, "/search": _search,
               "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/verdicts": _verdicts,
               "/perfetto/trace": _trace}
-    changes = {"/bookmarks": _bookmark, "/bookmarks/remove": _unmark, "/file": _made_file, "/perfetto": _may_perfetto}
+    changes = {"/bookmarks": _bookmark, "/bookmarks/remove": _unmark, "/file": _made_file, "/perfetto": _may_perfetto,
+               "/question": _question}
     app.add_routes([*(web.get(path, _with_pictures(handler)) for path, handler in of_run.items()),
                     *(web.post(path, _with_pictures(handler)) for path, handler in changes.items()),
                     web.get("/perfetto/{name:.*}", _interface)])
@@ -142,6 +144,19 @@ async def _hits(request: web.Request, pictures: Pictures) -> web.Response:
     text = request.query.get("q", "")
     at = number(request.query, "at", -2**62, 2**62)
     return web.json_response(await _made(request, pictures, lambda: hits(pictures, text, at)))
+
+
+async def _question(request: web.Request, pictures: Pictures) -> web.Response:
+    """A question in SQL, and its answer."""
+    if pictures.about()["growing"]:
+        raise web.HTTPConflict(text="SQL: the recording has not ended yet")
+    try:
+        text = (await asyncio.wait_for(request.read(), _BODY_S)).decode()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="the query did not arrive") from None
+    except UnicodeDecodeError:
+        raise web.HTTPBadRequest(text="the query is not UTF-8") from None
+    return web.json_response(await _made(request, pictures, lambda: answer(pictures.run, text)))
 
 
 # --------------------------------------------------------------------------------------- bookmarks

@@ -157,6 +157,7 @@ CHECKS: tuple[tuple[str, str, str, Callable[[Other, Path], None]], ...] = (
     ("docs/dictionary.md", "toml", "[logging]", dictionary),
     ("docs/integrate.md", "c", "#define PORT", compiled("void", "-include", "stdint.h", "-Wno-int-to-pointer-cast")),
     ("docs/integrate.md", "py", "self.hypermon", litex),
+    ("docs/view.md", "sql", "select", named("tests/host/view/test_questions.py")),
     ("docs/integrate.md", "verilog", "wire [NODES-1:0]", linted),
     ("docs/nodes.md", "c", '#define HM_TARGET HM_TARGET_RP2040_SIO\n#include "hypermon.h"\n\nhm_port', compiled(
         "const unsigned char *bytes")),

@@ -25,11 +25,14 @@ NODES = 32
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory):
     """Three boards of 32 nodes, of which the second loses items."""
-    path = tmp_path_factory.mktemp("machine") / "run"
+    return made(tmp_path_factory.mktemp("machine") / "run", NODES)
+
+
+def made(path, nodes):
     path.mkdir()
     for number in range(3):
-        board = random_run(FakeBoard(NODES), random.Random(number), 60, losses=0.5 * (number == 1))
-        info = RunInfo(f"uart:{number}", NODES, board.clock_hz, "800", LATENCY, board.epoch,
+        board = random_run(FakeBoard(nodes), random.Random(number), 60, losses=0.5 * (number == 1))
+        info = RunInfo(f"uart:{number}", nodes, board.clock_hz, "800", LATENCY, board.epoch,
                        sink=board.sink.name.lower())
         with RunWriter(path / f"board-{number}", info) as writer:
             writer.append(board.data)
@@ -37,7 +40,7 @@ def machine(tmp_path_factory):
         save_clock(path / f"board-{number}", WallClock(10**18 + 1000 * number, 10.0 * number, 400, 9))
     info = RunInfo.load(path / "board-0" / "recording.json")
     (path / "recording.json").write_text(json.dumps(asdict(
-        replace(info, boards=[f"board-{number}" for number in range(3)], nodes=3 * NODES))))
+        replace(info, boards=[f"board-{number}" for number in range(3)], nodes=3 * nodes))))
     return open_run(path)
 
 
@@ -127,3 +130,20 @@ def test_the_report_of_a_machine_fits_a_narrow_window(machine, tmp_path):
             tile.click()
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
         browser.close()
+
+
+def test_few_nodes_are_grouped_by_their_boards(tmp_path):
+    """A heading above the lanes of each board, whose menu hides them."""
+    run = made(tmp_path / "run", 4)
+    pictures = Pictures(run)
+    assert pictures.about()["groups"] == [{"first": first, "nodes": 4} for first in (0, 4, 8)]
+    assert pictures.about()["boards"] == []
+    pictures.close()
+    with served(run.path, command="view", said=said_of(run)) as address, browser_page(address) as page:
+        picture(page)
+        box = page.locator("#lanes").bounding_box()
+        lane = (box["height"] - 33 - 3 * 16) / 12
+        page.mouse.click(box["x"] + 20, box["y"] + 32 + 16 + 4 * lane + 8)
+        assert page.inner_text("#menu strong") == "board 1"
+        page.locator("#menu button").get_by_text("Hide its nodes").click()
+        page.wait_for_url(lambda url: "off=4.5.6.7" in url)

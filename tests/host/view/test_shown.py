@@ -11,7 +11,7 @@ from tests.host.web.test_timeline_page import calm, picture, said_of
 
 @pytest.fixture
 def story(told):
-    return told(made_up(random.Random(8), 3000))
+    return told(made_up(random.Random(8), 4000))
 
 
 def click_name(page, lane):
@@ -75,6 +75,30 @@ def test_what_is_shown(story):
         other.locator("#menu button").get_by_text("Show all").click()
         calm(other)
         assert "off=" not in other.url
+        other.close()
+
+        # Moved, and a scale of its own; the link has it.
+        page.keyboard.press("0")
+        page.locator("#note").get_by_text("a full lane").wait_for()
+        calm(page)
+        before = page.evaluate(_PIXELS)
+        click_name(page, -2)
+        assert page.inner_text("#menu strong") == "node 3"
+        page.locator("#menu button").get_by_text("Move up").click()
+        page.locator("#menu button").get_by_text("Its own scale").click()
+        calm(page)
+        assert "order=2.3.1" in page.url
+        assert "own=3" in page.url
+        assert page.evaluate(_PIXELS) != before
+        other = page.context.browser.new_page(viewport={"width": 1366, "height": 768})
+        other.goto(page.url)
+        picture(other)
+        calm(other)
+        click_name(other, -1)
+        assert other.inner_text("#menu strong") == "node 3"
+        other.locator("#menu button").get_by_text("Show all, in order").click()
+        calm(other)
+        assert "order=" not in other.url
         other.close()
 
         # Nothing beyond the run.

@@ -14,6 +14,13 @@ export async function ask(path, values = {}, method = 'GET') {
   return answer;
 }
 
+// A request with a text.
+export async function tell(path, text) {
+  const answer = await fetch(`${path}?${wanted({})}`, { method: 'POST', body: text });
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
+}
+
 // The browser saves an answer as a file, under the server's name for it.
 export async function save(answer) {
   const name = /filename="([^"]+)"/.exec(answer.headers.get('Content-Disposition'))[1];

@@ -13,7 +13,7 @@ const long = ({ from, to }) => exact(to > from ? to - from : from - to);
 // Rows of a name and a text.
 function rows(found, nodes) {
   const { kind, from, to } = found;
-  if (kind === 'mark') return [[found.failed ? 'rule' : 'undecided', found.why], ['time', absolute(from)]];
+  if (kind === 'mark') return [...(found.why ? [['', found.why]] : []), ['time', absolute(from)]];
   if (kind === 'item') return [['time', absolute(from)]];
   if (kind === 'count') return [['items', found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
   if (kind === 'shares') {

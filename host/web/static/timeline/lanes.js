@@ -1,10 +1,10 @@
 // The lanes of the nodes: counts or single items, states, messages, losses, cursors, on one canvas.
 import { colour, dark } from '../kit/colours.js';
-import { count } from '../kit/text.js';
+import { count, quantity } from '../kit/text.js';
 import { filled, means, sharesAt } from './shares.js';
 import { labels, step } from '../kit/time.js';
 
-const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6, MARK = 6;
+const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6, MARK = 6, HEAD = 16;
 
 // A colour for a name, the same on every page. Red is for what was lost.
 function hue(name) {
@@ -12,6 +12,9 @@ function hue(name) {
   for (const letter of name) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;
   return 35 + hash * 0.618034 % 1 * 290;
 }
+
+// The board of a node, in a run of several; -1: there is one.
+function groupOf({ groups }, node) { return groups.findIndex(({ first, nodes }) => node >= first && node < first + nodes); }
 
 // The hue of a state: far from those of the states that are near in the list of all.
 function stateHue(number) { return 35 + (number * 0.618034 + .55) % 1 * 290; }
@@ -23,6 +26,7 @@ export class Lanes {
     this.colours = {};
     this.hidden = new Set();    // numbers of states, and names of counters, that are not shown
     this.pinned = new Set();    // nodes whose lanes come first
+    this.own = new Set();       // nodes whose counts have a scale of their own
     this.marks = [];            // where rules fail or are undecided
   }
 
@@ -67,10 +71,18 @@ export class Lanes {
     for (const [node] of picture?.spans.kinds ?? []) this.depth[node - first] ??= 1;
     // As tall as the window has room for.
     const deepest = nodes.reduce((sum, node) => sum + (this.depth[node - first] ?? 0) * SPAN, 0);
-    const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 13), 44));
+    const heads = about.groups.length && nodes.length ? HEAD * (groupOf(about, nodes[lanes - 1]) - groupOf(about, nodes[0]) + 1) : 0;
+    const band = Math.floor(Math.min(Math.max((room - AXIS - deepest - heads) / lanes - 4, lanes > 32 ? 10 : 13), 44));
     this.lanes = [];
-    let y = AXIS;
+    this.heads = [];
+    let y = AXIS, last = -1;
     for (const node of nodes) {
+      const group = groupOf(about, node);
+      if (group !== last) {
+        this.heads.push({ y, group, nodes: about.groups[group] });
+        y += HEAD;
+        last = group;
+      }
       const deep = (this.depth[node - first] ?? 0) * SPAN;
       this.lanes.push({ node, y, deep, band, tall: deep + band + 4, name: about.node_names[node] ?? `node ${node}` });
       y += deep + band + 4;
@@ -106,6 +118,7 @@ export class Lanes {
     pen.rect(this.left, 0, this.width, this.height);
     pen.clip();
     this.grid(pen, view, about);
+    this.scale = null;
     if (picture) {
       if (!picture.items) this.counts(pen, picture);
       this.counters(pen, picture);
@@ -135,6 +148,12 @@ export class Lanes {
     pen.textBaseline = 'middle';
     pen.textAlign = 'right';
     const short = this.left < 60;
+    for (const { y, group } of this.heads) {
+      pen.fillStyle = this.colours.line;
+      pen.fillRect(0, Math.round(y) - 1, this.canvas.clientWidth, 1);
+      pen.fillStyle = this.colours.quiet;
+      pen.fillText(`board ${group}`, this.left - 6, y + HEAD / 2);
+    }
     for (const { node, y, tall, name } of this.lanes) {
       pen.fillStyle = this.colours.line;
       pen.fillRect(0, Math.round(y) - 1, this.canvas.clientWidth, 1);
@@ -171,22 +190,37 @@ export class Lanes {
   }
 
   counts(pen, { counts, columns, first, lanes, span, estimated }) {
-    let most = 1;
-    for (const value of counts) most = Math.max(most, value);
-    const wide = span / columns, full = Math.log1p(most);
+    const all = { most: 1 }, scales = new Map([...this.own].map((node) => [node, { most: 1 }]));
+    const scale = Array.from({ length: lanes }, (_, lane) => scales.get(first + lane) ?? all);
+    counts.forEach((value, at) => { const own = scale[at % lanes]; own.most = Math.max(own.most, value); });
+    const wide = span / columns;
+    this.scale = all.most;
     pen.fillStyle = this.colours.heat;
     pen.globalAlpha = estimated ? .4 : .9;
     for (const { node, y, deep, band } of this.lanes) {
       const lane = node - first, floor = y + deep + band + 1;
       if (lane < 0 || lane >= lanes) continue;
+      const full = Math.log1p(scale[lane].most);
       for (let k = 0; k < columns; k += 1) {
         const value = counts[k * lanes + lane];
         if (value < .001) continue;
         const tall = Math.max(2, band * Math.log1p(value) / full), x = this.x(k * wide);
         pen.fillRect(x, floor - tall, Math.max(this.x((k + 1) * wide) - x, .6), tall);
       }
+      if (this.own.has(node)) this.highest(pen, scale[lane].most, y + deep);
     }
     pen.globalAlpha = 1;
+  }
+
+  // What the height of a lane means, at its left.
+  highest(pen, most, y) {
+    pen.save();
+    pen.globalAlpha = 1;
+    pen.fillStyle = this.colours.quiet;
+    pen.textBaseline = 'top';
+    pen.textAlign = 'left';
+    pen.fillText(`${quantity(most)} high`, this.left + 3, y + 2);
+    pen.restore();
   }
 
   items(pen, { time, node, label, labels: texts }) {
@@ -351,13 +385,13 @@ export class Lanes {
     }
   }
 
-  // A triangle at the top of the lane, red where a rule fails.
+  // A triangle at the top of the lane, or of all lanes where a mark is of no node.
   verdicts(pen, view) {
     for (const mark of this.marks) {
       const place = this.where(view, null, mark);
       if (!place || place.x < this.left - MARK || place.x > this.left + this.width + MARK) continue;
       const { x, top, bottom } = place;
-      pen.fillStyle = this.colours[mark.failed ? 'bad' : 'doubt'];
+      pen.fillStyle = this.colours[mark.colour];
       pen.fillRect(x - .5, top, 1, bottom - top);
       pen.beginPath();
       pen.moveTo(x - MARK, top);
@@ -417,7 +451,8 @@ export class Lanes {
 
   // Where something is, in pixels; null if its lane is not there.
   where(view, picture, found) {
-    const lane = this.byNode?.get(found.node);
+    const all = found.kind === 'mark' && found.node < 0 && this.lanes && { y: AXIS, tall: this.height - AXIS, deep: 0 };
+    const lane = all || this.byNode?.get(found.node);
     if (!lane) return null;
     const at = (time) => this.left + Number(time - view.from) / view.span * this.width;
     const x = at(found.from), along = found.to === null || found.to === undefined ? 0 : at(found.to) - x;
@@ -425,6 +460,11 @@ export class Lanes {
       && picture.from + BigInt(Math.round(row[2])) === found.from);
     const top = lane.y + (found.kind === 'state' ? (span ? span.level * SPAN : 0) : found.kind === 'item' ? lane.deep + 1 : 1);
     return { x, along, wide: Math.max(along, 0), top, bottom: found.kind === 'state' ? top + SPAN : lane.y + lane.tall - 1, lane };
+  }
+
+  // The board whose heading is at a place; undefined: none.
+  headAt(x, y) {
+    return x < this.left ? this.heads?.find((each) => y >= each.y && y < each.y + HEAD) : undefined;
   }
 
   // The node whose name is at a place; null: none.
@@ -436,7 +476,7 @@ export class Lanes {
   under(picture, view, x, y) {
     const lane = this.lanes?.find((each) => y >= each.y && y < each.y + each.tall);
     if (!picture || !lane || x < this.left) return null;
-    const mark = y < lane.y + MARK * 2 && this.marks.find((each) => each.node === lane.node && Math.abs(this.where(view, picture, each).x - x) < MARK);
+    const mark = y < lane.y + MARK * 2 && this.marks.find((each) => (each.node === lane.node || (each.node < 0 && lane === this.lanes[0])) && Math.abs(this.where(view, picture, each).x - x) < MARK);
     if (mark) return mark;
     const { node } = lane, time = (number) => picture.from + BigInt(Math.round(number));
     const level = Math.floor((y - lane.y) / SPAN);

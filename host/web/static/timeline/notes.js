@@ -1,5 +1,5 @@
 // The line above the lanes: which stretch is shown, the cursors, and what is not as it seems.
-import { count } from '../kit/text.js';
+import { count, quantity } from '../kit/text.js';
 import { absolute, exact } from '../kit/time.js';
 
 export function range({ from, span }) {
@@ -12,12 +12,13 @@ export function cursors({ a, b }) {
     a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
 }
 
-// `ended`: how a recording that was followed ended.
-export function notes(about, ended, picture) {
+// `ended`: how a recording that was followed ended; `scale`: what the height of a lane means, or null.
+export function notes(about, ended, picture, scale) {
   const found = [];
   if (about.growing) found.push('recording; states and messages appear when it has ended');
   if (ended) found.push(`recording ended: ${ended}`);
   if (picture && !picture.ready) found.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
+  if (scale) found.push(`a full lane: ${quantity(scale)} items a column`);
   if (picture?.estimated) found.push('pale: not counted yet');
   if (picture?.spans.many) found.push('states: mean colour of each column');
   if (picture?.arrows.out) found.push(`${count(picture.arrows.out)} messages of ${count(picture.arrows.out + picture.arrows.rows.length)} are not drawn`);

@@ -56,7 +56,8 @@ export class Pointer {
     page.shows.close();
     if (!held || held.far) return;
     if (offsetX < lanes.left) {
-      const node = lanes.nameAt(offsetX, offsetY);
+      const node = lanes.nameAt(offsetX, offsetY), head = lanes.headAt(offsetX, offsetY);
+      if (head) page.shows.boardMenu(head, 8, offsetY + 6);
       if (node !== null) page.shows.menu(node, 8, offsetY + 6);
       return;
     }

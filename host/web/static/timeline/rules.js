@@ -19,7 +19,7 @@ export class Rules {
       this.judged = await (await ask('verdicts')).json();
       if (!this.judged) { setTimeout(() => this.load(), AGAIN_MS); return; }
       this.marks = this.judged.rules.flatMap(({ name, where }) => where.map((place) => ({ kind: 'mark', name, node: place.node,
-        from: BigInt(place.time_ps), failed: place.failed, why: place.why })));
+        from: BigInt(place.time_ps), colour: place.failed ? 'bad' : 'doubt', why: place.why })));
       by('judged').lastElementChild.textContent = `Rules: ${this.judged.verdict}`;
       this.page.changed();
       if (this.judged.verdict !== 'pass') this.list();

@@ -11,12 +11,19 @@ function button(text, act, pressed = null) {
 export class Shown {
   // `changed` is called after a choice; `name` gives the name of a node.
   constructor(lanes, name, changed) {
-    Object.assign(this, { lanes, name, changed, away: new Set(), drawn: '' });
+    Object.assign(this, { lanes, name, changed, away: new Set(), order: [], drawn: '' });
+  }
+
+  // Where a node's lane is among the others: those that were moved come first, as they were put.
+  rank(node) {
+    const at = this.order.indexOf(node);
+    return at < 0 ? this.order.length + node : at;
   }
 
   // The lanes of a range of nodes, in order.
   nodes(first, count) {
-    const all = Array.from({ length: count }, (_, k) => first + k).filter((node) => !this.away.has(node));
+    const all = Array.from({ length: count }, (_, k) => first + k).filter((node) => !this.away.has(node))
+      .sort((a, b) => this.rank(a) - this.rank(b));
     return [...all.filter((node) => this.lanes.pinned.has(node)), ...all.filter((node) => !this.lanes.pinned.has(node))];
   }
 
@@ -51,22 +58,49 @@ export class Shown {
     this.changed();
   }
 
+  // Puts a node's lane in the place of the one above or below it.
+  move(node, way) {
+    const lanes = this.lanes.lanes.map((lane) => lane.node), at = lanes.indexOf(node), other = lanes[at + way];
+    if (other === undefined) return;
+    [lanes[at], lanes[at + way]] = [other, node];
+    this.order = [...lanes, ...this.order.filter((each) => !lanes.includes(each))];
+    this.changed();
+  }
+
   all() {
+    this.order = [];
     this.away.clear();
     this.close();
     this.changed();
   }
 
-  // What can be done with the lane of a node: beside its name.
+  // What can be done with the lane of a node: beside its name. It stays open while the lane is moved.
   menu(node, x, y) {
-    const menu = by('menu'), { pinned } = this.lanes;
-    menu.replaceChildren(Object.assign(document.createElement('strong'), { textContent: this.name(node) }),
+    const { pinned, own } = this.lanes;
+    this.put(x, y, [Object.assign(document.createElement('strong'), { textContent: this.name(node) }),
       button(pinned.has(node) ? 'Unpin' : 'Pin to the top', () => this.toggle(this.lanes.pinned, node)),
+      button('Move up', () => this.move(node, -1)), button('Move down', () => this.move(node, 1)),
+      button(own.has(node) ? 'Scale of all lanes' : 'Its own scale', () => this.toggle(own, node)),
       button('Hide', () => this.toggle(this.away, node)),
-      ...(this.away.size ? [button('Show all', () => this.all())] : []));
-    menu.style.left = `${x}px`;
-    menu.style.top = `${Math.min(y, Math.max(menu.parentElement.clientHeight - 120, 0))}px`;
+      ...(this.away.size || this.order.length ? [button('Show all, in order', () => this.all())] : [])]);
+  }
+
+  // What can be done with a board.
+  boardMenu({ group, nodes: { first, nodes } }, x, y) {
+    const hide = () => {
+      for (let node = first; node < first + nodes; node += 1) this.away.add(node);
+      this.close();
+      this.changed();
+    };
+    this.put(x, y, [Object.assign(document.createElement('strong'), { textContent: `board ${group}` }), button('Hide its nodes', hide)]);
+  }
+
+  put(x, y, entries) {
+    const menu = by('menu');
+    menu.replaceChildren(...entries);
     menu.hidden = false;
+    menu.style.left = `${x}px`;
+    menu.style.top = `${Math.min(y, Math.max(menu.parentElement.clientHeight - menu.offsetHeight - 4, 0))}px`;
     menu.querySelector('button').focus({ preventScroll: true });
   }
 
@@ -77,6 +111,8 @@ export class Shown {
     for (const key of this.lanes.hidden) values.append('hide', typeof key === 'number' ? `s${key}` : `c${key}`);
     if (this.lanes.pinned.size) values.set('pin', [...this.lanes.pinned].join('.'));
     if (this.away.size) values.set('off', [...this.away].join('.'));
+    if (this.order.length) values.set('order', this.order.join('.'));
+    if (this.lanes.own.size) values.set('own', [...this.lanes.own].join('.'));
   }
 
   load(values, count) {
@@ -84,5 +120,7 @@ export class Shown {
     this.lanes.hidden = new Set(values.getAll('hide').slice(0, 200).map((text) => /^s\d{1,5}$/.test(text) ? Number(text.slice(1)) : text.slice(1)));
     this.lanes.pinned = new Set(nodes('pin'));
     this.away = new Set(nodes('off'));
+    this.order = [...new Set(nodes('order'))];
+    this.lanes.own = new Set(nodes('own'));
   }
 }

@@ -8,6 +8,7 @@ import { Lanes } from './lanes.js';
 import { cursors, notes, range } from './notes.js';
 import { Overview } from './overview.js';
 import { Pointer } from './pointer.js';
+import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { figuresOf, openPerfetto, saveAs } from './selection.js';
@@ -126,7 +127,7 @@ function reveal() {
 function texts() {
   by('range').textContent = range(view);
   by('cursors').textContent = cursors(view);
-  by('note').textContent = notes(about, ended, picture);
+  by('note').textContent = notes(about, ended, picture, lanes.scale);
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
@@ -297,7 +298,7 @@ function show(found, note) {
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
   shows.away.delete(found.node);
   choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
-    other: found.other, got: found.received, failed: found.failed, why: found.why }, note);
+    other: found.other, got: found.received, colour: found.colour, why: found.why }, note);
   const share = Number(time - view.from) / view.span;
   if (share < .05 || share > .95) centre(time); else moved();
   requestAnimationFrame(() => requestAnimationFrame(reveal));
@@ -306,8 +307,9 @@ function show(found, note) {
 const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
 const searching = new Search(words, lists, nodeName, { show, choose, complain });
 
-const rules = new Rules(lists, nodeName, { complain, show: (mark) => show({ ...mark, time_ps: mark.from, text: mark.name, end_ps: null }),
-  changed: () => { lanes.marks = rules.marks; draw(); } });
+const marking = { complain, show: (mark) => show({ ...mark, time_ps: mark.from, text: mark.name, end_ps: null }),
+  changed: () => { lanes.marks = [...rules.marks, ...questions.marks]; draw(); } };
+const rules = new Rules(lists, nodeName, marking), questions = new Questions(lists, marking);
 
 function find(backwards) {
   searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
@@ -376,16 +378,16 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), enter: statistics, l: laneMenu, ...dressed(restyle) };
+  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), q: () => questions.toggle(), enter: statistics, l: laneMenu, ...dressed(restyle) };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
     event.preventDefault();
-    if (!event.target.matches('input')) { choose(null); words.say(''); selects(false); shows.close(); }
+    if (!event.target.matches('input, textarea')) { choose(null); words.say(''); selects(false); shows.close(); }
     stage.focus();
     return;
   }
-  if (!about || event.target.matches('input, select') || ((event.key === 'Enter' || event.key === ' ') && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!about || event.target.matches('input, select, textarea') || ((event.key === 'Enter' || event.key === ' ') && event.target.matches('button')) || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
 });
