@@ -19,20 +19,31 @@ def period(trace: Trace, rule: Rule) -> Judged:
     trace.select("a", rule, "event", events)
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
-    part, _, _ = _parts(rule)
+    part, same, gaps = _parts(rule)
+    too_long, joins = "", ""
+    if not is_calm(trace):
+        # Between what was lost, no event can have been; and so many as were lost leave one period that is too long.
+        most, own = every + tolerance, "node" if rule.same_node else "0::smallint"
+        _lost(trace, own)
+        too_long = (f" or s.t - greatest(gap.hi, s.t - d) > {most + slack} or least(first.lo, s.t) - s.t + d > "
+                    f"{most + slack} or d - {slack} > {most}::hugeint * (1 + coalesce(l2.n, 0) - coalesce(l1.n, 0))")
+        joins = f""" asof left join {gaps} as first on {same.replace('gap.', 'first.')}first.hi >= s.t - d
+            asof left join lost_lo as l2 on l2.node = s.{own} and l2.t <= s.t
+            asof left join lost_hi as l1 on l1.node = s.{own} and l1.t < s.t - d"""
+        joins = joins.replace("s.0::smallint", "s.node * 0")
     since = "" if rule.scope is None else (f", lag(t) over ({part}order by t, node) as since, "
                                            f"lag(node) over ({part}order by t, node) as since_node")
     trace.db.execute(f"""create or replace temp table judged as
         with s as (select t, node, t - lag(t) over ({part}order by t, node) as d{since} from a),
         known as (from s where d is not null)
         select s.t, s.node, abs(d - {every}) as value,
-               case when d < {every - tolerance - slack} then {FAILED}
+               case when d < {every - tolerance - slack}{too_long} then {FAILED}
                     when gap.hi >= s.t - d then {UNDECIDED}
                     when d > {every + tolerance + slack} then {FAILED}
                     when abs(d - {every}) <= {tolerance - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
                case when gap.hi >= s.t - d then gap.cause end as why, d{', since, since_node' * bool(since)}
-        from known as s {last_gap(trace, rule.same_node, "s.t")}""")
+        from known as s {last_gap(trace, rule.same_node, "s.t")}{joins}""")
     if rule.scope is not None:
         keep_inside(trace, rule)
     return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every),
@@ -56,6 +67,14 @@ def _parts(rule: Rule) -> tuple[str, str, str]:
     if rule.same_node:
         return "partition by node ", "gap.node = s.node and ", "gn"
     return "", "", "gm"
+
+
+def _lost(trace: Trace, by: str) -> None:
+    """Creates ``lost_lo`` and ``lost_hi``: how many items were lost in gaps that begin, or end, up to a time."""
+    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
+        trace.db.execute(f"""create or replace temp table {name} as
+            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
+                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
 
 
 def rate(trace: Trace, rule: Rule) -> Judged:
@@ -110,10 +129,7 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     db.execute(f"""create or replace temp table counts as
         select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
         from a where exists (from windows where not calm) group by {by}, t""")
-    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
-        db.execute(f"""create or replace temp table {name} as
-            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
-                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
+    _lost(trace, by)
     # The lost items that may be in a window: those of gaps that begin before its end, without those of gaps that end
     # before its beginning.
     lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
@@ -217,3 +233,24 @@ def _windows(trace: Trace, rule: Rule, least: int, slack: int, every: str, part:
                case when gap.hi > s.t then gap.cause end as why
         from (from s where edge < 2) as s asof left join {gaps} as gap
              on {same}gap.lo < least(s.until, s.t + {per + slack + 1})""")
+    if is_calm(trace) or rule.scope is not None:
+        return
+    # With losses: windows in which all that was lost, if it were events, would be too few.
+    by = "node" if rule.same_node else "0::smallint"
+    seen = "node in (select node from judged)" if rule.same_node else "true"
+    lasts = "select last, node from extent" if rule.same_node else "select min(last) as last, 0 as node from extent"
+    _lost(trace, by)
+    trace.db.execute(f"""insert into judged by name
+        with probes as (select t, node, edge from ({every}) where edge < 2
+                        union all select hi, {by}, 1 from g where {INNER} and {seen}),
+        s as (select t, probes.node from probes join ({lasts}) as lasts using (node)
+              where t + {per + slack + 1} <= last),
+        seen as (select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)
+                        ::bigint as n from a group by {by}, t)
+        select s.t, s.node, {FAILED} as state, null as why
+        from s asof left join seen as c2 on c2.node = s.node and c2.t <= s.t + {per + slack}
+        asof left join seen as c1 on c1.node = s.node and c1.t <= s.t
+        asof left join lost_lo as l2 on l2.node = s.node and l2.t <= s.t + {per + slack}
+        asof left join lost_hi as l1 on l1.node = s.node and l1.t <= s.t
+        where coalesce(c2.n, 0) - coalesce(c1.n, 0) + coalesce(l2.n, 0) - coalesce(l1.n, 0) < {least}
+              and (s.t, s.node) not in (select t, node from judged where state = {FAILED})""")

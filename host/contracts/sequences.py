@@ -1,7 +1,7 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
-from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.scopes import inside
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
 
@@ -75,10 +75,11 @@ def together(trace: Trace, rule: Rule) -> Judged:
     nodes = count_of(trace, "select count(distinct node) from a") if event.nodes is None else len(event.nodes)
     late = event.nodes is not None or nodes > 0
     if rule.key:
-        _together_by_key(trace, within, slack, nodes, scoped)
+        _together_by_key(trace, within, slack, nodes, scoped, event)
         return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
     ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
                            f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
+    _latest(trace, event, counted=rule.scope is None and not is_calm(trace))
     # From its first gap on, the numbers of a node's events are not known.
     trace.db.execute(f"""create or replace temp table judged as
         with firsts as (select node, min(lo) as lo, min_by(cause, lo) as cause from g where {INNER} group by node),
@@ -90,7 +91,8 @@ def together(trace: Trace, rule: Rule) -> Judged:
                          arg_min(node, t) as node, min(cause) as cause{scoped[0]}
                   from doubted group by k)
         select t, node, case when nodes = {nodes} and not doubt then last - t end as value,
-               case when doubt then {UNDECIDED}
+               case when late > t + {within + slack} then {FAILED}
+                    when doubt then {UNDECIDED}
                     when nodes = {nodes} and last - t <= {within - slack} then {OK}
                     when last - t > {within + slack} then {FAILED}
                     when nodes = {nodes} then {UNDECIDED}
@@ -99,7 +101,7 @@ def together(trace: Trace, rule: Rule) -> Judged:
                case when doubt or (nodes < {nodes} and (select lo from first) <= t + {within + slack})
                          then coalesce(cause, (select min_by(cause, lo) from firsts))
                     when nodes < {nodes} then 'end' end as why{scoped[1]}
-        from turns where {nodes} > 1""")
+        from turns left join latest using (k) where {nodes} > 1""")
     return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
 
 
@@ -108,15 +110,45 @@ def _alone(trace: Trace, nodes: int) -> list[str]:
     return ["one node alone writes it: nothing is compared"] if nodes == 1 else []
 
 
-def _together_by_key(trace: Trace, within: int, slack: int, nodes: int, scoped: tuple[str, str]) -> None:
+def _whose(event: Event) -> str:
+    """A query for the nodes that a rule is about."""
+    return "select distinct node from a" if event.nodes is None else (
+        f"select unnest([{', '.join(map(str, event.nodes))}])::smallint as node")
+
+
+def _latest(trace: Trace, event: Event, counted: bool) -> None:
+    """Creates ``latest``: when at the earliest the last node can have had its ``k``-th event, if all that was lost were
+    events: ``late``. It has no rows if that is not asked for."""
+    if not counted:
+        trace.db.execute("create or replace temp table latest (k bigint, late bigint)")
+        return
+    trace.db.execute(f"""create or replace temp table latest as
+        with whose as ({_whose(event)}),
+        points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
+                   from (select node, t, 1 as n from a
+                         union all select node, lo, n from g where {INNER} or cause = 'end')),
+        turns as (select unnest(range(1, (select max(n) from (select count(*) as n from a group by node)) + 1)) as k)
+        select k, max(points.t) as late from (from turns cross join whose) as x
+        asof join points on points.node = x.node and points.n >= x.k group by k""")
+
+
+def _together_by_key(trace: Trace, within: int, slack: int, nodes: int, scoped: tuple[str, str],
+                     event: Event) -> None:
     """Creates ``judged``: the events of each key. A node's event that is missing may be in a gap near the others."""
     far = within + slack
+    trace.db.execute(f"""create or replace temp table absent as
+        with turns as (select key, min(t) as t, max(t) as last from a group by key
+                       having count(distinct node) < {nodes}),
+        missing as (select turns.*, whose.node from turns cross join ({_whose(event)}) as whose
+                    anti join a on a.key = turns.key and a.node = whose.node)
+        select distinct key from missing asof left join gn as gap on gap.node = missing.node and gap.lo <= t + {far}
+        where not coalesce(gap.hi >= last - {far}, false)""")
     trace.db.execute(f"""create or replace temp table judged as
-        with turns as (select min(t) as t, max(t) as last, count(distinct node) as nodes, arg_min(node, t) as node
-                              {scoped[0]} from a group by key)
+        with turns as (select key, min(t) as t, max(t) as last, count(distinct node) as nodes,
+                              arg_min(node, t) as node{scoped[0]} from a group by key)
         select turns.t, turns.node, last - turns.t as value,
                case when last - turns.t > {far} then {FAILED}
-                    when nodes < {nodes} and not coalesce(gap.hi >= last - {far}, false) then {FAILED}
+                    when key in (from absent) then {FAILED}
                     when nodes = {nodes} and last - turns.t <= {within - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
                case when nodes < {nodes} then gap.cause end as why{scoped[1]}

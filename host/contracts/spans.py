@@ -28,7 +28,8 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
     trace.db.execute(f"""create or replace temp table judged as
         select t, node, case when until is not null and begun and not doubt then d end as value,
-               case when not begun or doubt then {UNDECIDED}
+               case when early and {'false' if most is not None else f'd >= {least + slack}'} then {OK}
+                    when not begun or doubt then {UNDECIDED}
                     when {high} or (until is not null and d < {least - slack}) then {FAILED}
                     when until is null and {'true' if most is not None else f'd < {least + slack}'} then {UNDECIDED}
                     when {fits} then {OK} else {UNDECIDED} end::tinyint as state,
@@ -49,7 +50,8 @@ def duration(trace: Trace, rule: Rule) -> Judged:
 
 def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
-    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``: a gap in its first
+    recording), ``begun`` (false for an end without a begin; then ``d`` is since the start of the recording, and
+    ``early`` says that nothing was lost since), and ``doubt``, with its ``cause``: a gap in its first
     ``longest`` picoseconds."""
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
@@ -71,12 +73,13 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
         paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
                    window same as (partition by {', '.join(by)}, level order by t, part, node)),
         s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
-                     not (alone and alone_end) as unsure, last from paired join extent using (node)
+                     not (alone and alone_end) as unsure, first, last from paired join extent using (node)
               where part = 1 or level = 0)""" if nested or not rule.same_node else """
-        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, last
+        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, first, last
               from edges join extent using (node) where part = 1 or before is distinct from 1)"""
     trace.db.execute(f"""create or replace temp table spans as with {paired}
-        select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
+        select s.t, s.node, until, if(begun, coalesce(until, last) - s.t, s.t - s.first) as d, begun,
+               not begun and {str(rule.same_node).lower()} and coalesce(gap.hi < s.first, true) as early,
                unsure or (begun and coalesce(gap.hi >= s.t - {off}, false)) as doubt,
                case when not unsure then gap.cause end as cause
         from s {last_gap(trace, rule.same_node, f"{end} + {off}")}
@@ -159,19 +162,27 @@ def share(trace: Trace, rule: Rule) -> Judged:
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
-        with inside as (select node, sum(until - t) filter (state = 1) as sure,
-                               sum(until - t) filter (state = 2) as may, count(*) as edges from segments group by node),
-        known as (select node, first, last - first as whole,
-                         coalesce(greatest(coalesce(sure, 0) - edges * {slack}, 0), 0) as least_ps,
-                         coalesce(least(coalesce(sure, 0) + coalesce(may, 0) + edges * {slack}, last - first),
-                                  {'0' if trace.fresh else 'last - first'}) as most_ps, sure, may
+        with turns as (select *, count(*) filter (state <> 1) over own as surely, count(*) filter (state = 0) over own
+                                 as maybe from segments
+                       window own as (partition by node order by t, until rows unbounded preceding)),
+        sure as (select node, sum(greatest(took - {slack}, 0)) as sure
+                 from (select node, sum(until - t) as took from turns where state = 1 group by node, surely)
+                 group by node),
+        may as (select node, sum(took + {slack}) as may
+                from (select node, sum(until - t) as took from turns where state <> 0 group by node, maybe)
+                group by node),
+        inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may
+                   from (select distinct node from segments) left join sure using (node) left join may using (node)),
+        known as (select node, first, last - first as whole, coalesce(sure, 0) as least_ps,
+                         coalesce(least(may, last - first), {'0' if trace.fresh else 'last - first'}) as most_ps,
+                         sure, may
                   from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
         select first as t, node, null::bigint as value,
                case when most_ps < {float(rule.values.get('min', 0.0))!r} * whole
                          or least_ps > {float(rule.values.get('max', 1.0))!r} * whole then {FAILED}
                     when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
                case when sure is null and may is null then 'start'
-                    when may > 0 then (select min(cause) from g where {INNER} and g.node = known.node)
+                    when may > sure then (select min(cause) from g where {INNER} and g.node = known.node)
                    end as why, least_ps / whole as low, most_ps / whole as high
         from known where whole > 0""")
     return _share_concluded(trace, rule, nodes, slack)

@@ -45,7 +45,12 @@ def made_up(rng: random.Random, events: str = EVENTS) -> Recorded:
     losses = []
     for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
         lo = rng.randint(0, end)
-        losses.append((rng.randrange(nodes), lo, min(lo + rng.choice([0, 1, 2, 3]), end), rng.choice([1, 1, 2])))
+        node, hi, lost = rng.randrange(nodes), min(lo + rng.choice([0, 1, 2, 3]), end), rng.choice([1, 1, 2])
+        # As many as there were: the stamps of a node differ.
+        free = [t for t in range(lo, hi + 1) if (t, node) not in items]
+        lost = min(lost, len(free) - sum(own[3] for own in losses if own[0] == node and lo <= own[2] and own[1] <= hi))
+        if lost > 0:
+            losses.append((node, lo, hi, lost))
     return Recorded([(t, node, *of) for (t, node), of in sorted(items.items())], losses, 0, end, nodes,
                     rng.choice([0, 0, 1, 2]))
 
@@ -57,11 +62,13 @@ def completion(rng: random.Random, trace: Recorded, events: str = EVENTS) -> lis
     def add(node, lo, hi):
         at = (rng.randint(lo, hi), node)
         if at not in stamps:
-            stamps[at] = [rng.choice(events), rng.randrange(2)]
+            stamps[at] = [rng.choice(events), rng.randrange(3)]
 
     for node, lo, hi, most in trace.losses:
         for _ in range(rng.randint(0, most)):
             add(node, lo, hi)
+    if rng.random() < 0.3:
+        _continued(rng, trace, stamps)
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
         add(rng.randrange(trace.nodes), trace.start - 4, trace.start - 1)
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
@@ -82,6 +89,20 @@ def completion(rng: random.Random, trace: Recorded, events: str = EVENTS) -> lis
         if one[0] == other[0] and one[2] == other[2]:
             return None
     return found
+
+
+def _continued(rng, trace, stamps):
+    """Adds what a program whose events take turns may have done before the recording, and may do after it."""
+    own = sorted(stamps.items())
+    for node in range(trace.nodes):
+        for key in range(2):
+            seen = [event for (_, at), (event, one) in own if at == node and one == key]
+            before = EVENTS[:EVENTS.index(seen[0])] if seen and seen[0] in EVENTS else rng.choice(["", "b"])
+            after = EVENTS[EVENTS.index(seen[-1]) + 1:] if seen and seen[-1] in EVENTS else rng.choice(["", "a"])
+            for k, event in enumerate(before if rng.random() < 0.8 else ""):
+                stamps[trace.start - 6 + 2 * k + key, node] = [event, key]
+            for k, event in enumerate(after if rng.random() < 0.8 else ""):
+                stamps[trace.end + 1 + 2 * k + key, node] = [event, key]
 
 
 def fits(rule, one, other):
