@@ -5,6 +5,6 @@ the start and after the end. It therefore stands for all complete traces that ag
 in all of these traces, fails if it holds in none, and is undecided otherwise. Where this package has only bounds, doubt
 leads to *undecided* (docs/check.md).
 
-Flow: units, rules, trace, events, doubts, judged, responses, sequences, rates, spans, verdicts, judge, suspects,
-    growing
+Flow: units, rules, trace, events, doubts, scopes, judged, responses, sequences, rates, spans, verdicts, judge,
+    suspects, growing
 """

@@ -55,7 +55,7 @@ def only_at_end(rule: Rule) -> bool:
     That holds for what is said of all of the recording, and where what is missing may always come later, or may have
     come before.
     """
-    return (rule.kind == "share" or "quantile" in rule.values
+    return (rule.scope is not None or rule.kind == "share" or "quantile" in rule.values
             or (rule.kind == "response" and "max" not in rule.values)
             or (rule.kind == "precedence" and "within" not in rule.values and not rule.fresh_start)
             or (rule.kind == "together" and not rule.key))

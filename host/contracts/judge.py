@@ -60,6 +60,8 @@ def fitted(trace: Trace, rules: Rules, dictionary: Dictionary | None) -> list[Ru
             for key, events in found[-1].events.items():
                 for event in events:
                     trace.check(found[-1], key, event)
+            for event in found[-1].scope.events if found[-1].scope else ():
+                trace.check(found[-1].unkeyed(), "scope", event)
         except UnfitError as error:
             raise rules.wrong(rule, error.key, str(error)) from None
     return found

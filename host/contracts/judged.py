@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypermon.host.contracts.rules import Rule
-from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
+from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
+from hypermon.host.contracts.trace import ENDLESS, FAILED, INNER, MANY, OK, UNDECIDED, Trace
 
 __all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "is_calm",
            "last_gap", "time_text"]
 
-#: The states of an instance.
-OK, FAILED, UNDECIDED = 0, 1, 2
 #: Places that are listed for each rule.
 PLACES = 10
-#: Gaps within the recording.
-INNER = "cause not in ('start', 'end')"
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def last_gap(trace: Trace, same_node: bool, until: str) -> str:
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
-             instances: int | None = None, vacuous: bool = False) -> Judged:
+             instances: int | None = None, vacuous: bool = False, scoped: bool = False) -> Judged:
     """The verdict from the table ``judged``: ``t``, ``node``, ``value`` (null or picoseconds; the largest is the worst
     one), ``state``, and ``why``, the cause of a doubt or null, then it is the uncertainty of times.
 
@@ -106,7 +103,13 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     slack : of the times, for the reasons.
     instances : if not all rows of ``judged``.
     vacuous : the rule may pass without instances.
+    scoped : ``judged`` has only what is in the rule's scope already.
     """
+    if rule.scope is not None:
+        if not scoped:
+            keep_inside(trace, rule)
+        if hides is not None:
+            hides = hiding(trace, rule, hides)
     if trace.brief:
         places = tuple(_failures(trace)) if trace.sure else ()
         return Judged(rule, "fail" if places else "undecided", 0, len(places), 0, None, places)
@@ -116,6 +119,9 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     hidden = count_of(trace, f"select count(*) from g where {hides}") if hides is not None else 0
     instances = total if instances is None else instances
     said = list(notes)
+    if rule.scope is not None and never(trace, rule):
+        vacuous, instances = False, 0
+        said.append("the scope of the rule does not occur for sure")
     if not instances and not vacuous and not failed:
         said.append("nothing in the run matches: 0 instances")
     if not trace.sure:
@@ -151,6 +157,8 @@ def _failures(trace: Trace) -> list[Place]:
 def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:
     if slack >= ENDLESS:
         return "the times of the boards are not aligned"
+    if why == UNSURE:
+        return "whether it is in the scope of the rule is not certain"
     if why is None:
         return f"the difference of two times is uncertain by up to {slack / 1000:,.0f} ns"
     order = "hi desc" if why == "start" else f"case when hi >= {t} then 0 else 1 end, lo"

@@ -2,6 +2,7 @@
 
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap
 from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.scopes import UNSURE, between, inside, keep_inside, margin, runs
 from hypermon.host.contracts.trace import Trace
 
 __all__ = ["period", "rate"]
@@ -18,19 +19,35 @@ def period(trace: Trace, rule: Rule) -> Judged:
     trace.select("a", rule, "event", events)
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
-    part, _, _ = _parts(rule)
+    part, same, gaps = _parts(rule)
+    too_long, joins = "", ""
+    if not is_calm(trace):
+        # Between what was lost, no event can have been; and so many as were lost leave one period that is too long.
+        most, own = every + tolerance, "node" if rule.same_node else "0::smallint"
+        _lost(trace, own)
+        too_long = (f" or s.t - greatest(gap.hi, s.t - d) > {most + slack} or least(first.lo, s.t) - s.t + d > "
+                    f"{most + slack} or d - {slack} > {most}::hugeint * (1 + coalesce(l2.n, 0) - coalesce(l1.n, 0))")
+        joins = f""" asof left join {gaps} as first on {same.replace('gap.', 'first.')}first.hi >= s.t - d
+            asof left join lost_lo as l2 on l2.node = s.{own} and l2.t <= s.t
+            asof left join lost_hi as l1 on l1.node = s.{own} and l1.t < s.t - d"""
+        joins = joins.replace("s.0::smallint", "s.node * 0")
+    since = "" if rule.scope is None else (f", lag(t) over ({part}order by t, node) as since, "
+                                           f"lag(node) over ({part}order by t, node) as since_node")
     trace.db.execute(f"""create or replace temp table judged as
-        with s as (select t, node, t - lag(t) over ({part}order by t, node) as d from a),
+        with s as (select t, node, t - lag(t) over ({part}order by t, node) as d{since} from a),
         known as (from s where d is not null)
         select s.t, s.node, abs(d - {every}) as value,
-               case when d < {every - tolerance - slack} then {FAILED}
+               case when d < {every - tolerance - slack}{too_long} then {FAILED}
                     when gap.hi >= s.t - d then {UNDECIDED}
                     when d > {every + tolerance + slack} then {FAILED}
                     when abs(d - {every}) <= {tolerance - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
-               case when gap.hi >= s.t - d then gap.cause end as why, d
-        from known as s {last_gap(trace, rule.same_node, "s.t")}""")
-    return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every))
+               case when gap.hi >= s.t - d then gap.cause end as why, d{', since, since_node' * bool(since)}
+        from known as s {last_gap(trace, rule.same_node, "s.t")}{joins}""")
+    if rule.scope is not None:
+        keep_inside(trace, rule)
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=[] if trace.brief else _figures(trace, every),
+                    scoped=True)
 
 
 def _figures(trace: Trace, every: int) -> list[str]:
@@ -52,6 +69,14 @@ def _parts(rule: Rule) -> tuple[str, str, str]:
     return "", "", "gm"
 
 
+def _lost(trace: Trace, by: str) -> None:
+    """Creates ``lost_lo`` and ``lost_hi``: how many items were lost in gaps that begin, or end, up to a time."""
+    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
+        trace.db.execute(f"""create or replace temp table {name} as
+            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
+                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
+
+
 def rate(trace: Trace, rule: Rule) -> Judged:
     """In each window of ``per`` within the recording, there are at least ``min`` and at most ``max`` events.
 
@@ -63,13 +88,17 @@ def rate(trace: Trace, rule: Rule) -> Judged:
     slack = trace.slack(rule.same_node, events)
     least, most = rule.ps("min"), rule.ps("max")
     trace.db.execute("create or replace temp table judged (t bigint, node smallint, value bigint, state tinyint, "
-                     "why varchar)")
+                     "why varchar, beyond bigint, beyond_node smallint, lost bigint)")
     hides = None
     if most is not None:
         _at_most(trace, rule, most, slack)
         hides = None if trace.brief else "hides"
-    if least:
+    if rule.scope is not None:
+        _keep_windows(trace, rule)
+    if least and rule.scope is None:
         _at_least(trace, rule, least, slack)
+    elif least:
+        _at_least_inside(trace, rule, least, slack)
     per = rule.ps("per") or 0
     shortest = min((own.end - own.start for own in trace.nodes), default=0)
     notes = []
@@ -78,7 +107,7 @@ def rate(trace: Trace, rule: Rule) -> Judged:
         trace.db.execute(f"update judged set state = {UNDECIDED}, why = 'end' where state = {OK}")
     if hides is None:
         trace.db.execute("create or replace temp table g as select *, false as hides from g")
-    return conclude(trace, rule, hides=hides, slack=slack, notes=notes)
+    return conclude(trace, rule, hides=hides, slack=slack, notes=notes, scoped=True)
 
 
 def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
@@ -87,35 +116,34 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
     part, _, _ = _parts(rule)
     by = "node" if rule.same_node else "0::smallint"
     db = trace.db
+    inner, outer = ("", "") if rule.scope is None else (
+        f", lead(node, {max(most, 1)}) over own as beyond_node", ", beyond, beyond_node, lost")
     # Without losses, a window is right if as many events as are allowed are followed by none, or by one after its end.
     calm = most > 0 and is_calm(trace)
     plain = f"coalesce(beyond - t >= {per + slack}, true) and coalesce(before < t, true)" if calm else "false"
     db.execute(f"""create or replace temp table windows as
         select *, {plain} as calm
         from (select t, node, {by} as own, 0 as long, lead(t, {max(most, 1)}) over own as beyond,
-                     lag(t) over own as before
+                     lag(t) over own as before{inner}
               from a window own as ({part}order by t, node))""")
     db.execute(f"""create or replace temp table counts as
         select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)::bigint as n
         from a where exists (from windows where not calm) group by {by}, t""")
-    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
-        db.execute(f"""create or replace temp table {name} as
-            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
-                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
+    _lost(trace, by)
     # The lost items that may be in a window: those of gaps that begin before its end, without those of gaps that end
     # before its beginning.
     lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
                asof left join lost_hi as l1 on l1.node = s.own and l1.t < s.t"""
-    db.execute(f"insert into judged select t, node, null, {OK}, null from windows where calm")
-    db.execute(f"""insert into judged
+    db.execute(f"insert into judged by name select t, node, {OK} as state from windows where calm")
+    db.execute(f"""insert into judged by name
         with s as (from windows where not calm),
         counted as (select s.*, c2.n - coalesce(c1.n, 0) as seen, coalesce(l2.n, 0) - coalesce(l1.n, 0) as lost from s
                     asof left join counts as c2 on c2.node = s.own and c2.t < s.t + {per + slack}
                     asof left join counts as c1 on c1.node = s.own and c1.t < s.t
                     {lost})
-        select t, node, null, case when {'true' if most == 0 else f'beyond - t < {per - slack}'} then {FAILED}
-                                   when seen + lost > {most} then {UNDECIDED} else {OK} end,
-               case when lost > 0 then (select min(cause) from g where {INNER}) end from counted""")
+        select t, node, case when {'true' if most == 0 else f'beyond - t < {per - slack}'} then {FAILED}
+                             when seen + lost > {most} then {UNDECIDED} else {OK} end as state,
+               case when lost > 0 then (select min(cause) from g where {INNER}) end as why{outer} from counted""")
     if trace.brief:
         return
     db.execute(f"""create or replace temp table g as
@@ -127,10 +155,57 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int) -> None:
         {lost} union all select *, false from g where not ({INNER})""")
 
 
+def _keep_windows(trace: Trace, rule: Rule) -> None:
+    """Of the windows with too many events: those whose events may all be in one scope."""
+    alone = "true" if rule.ps("max") == 0 else "beyond is null"
+    trace.db.execute(f"""create or replace temp table whole as
+        select t as since, node as since_node, if({alone}, t, beyond) as t, if({alone}, node, beyond_node) as node,
+               value, state, why, lost from ({inside(trace, rule, 'judged')}) where inside <> 0""")
+    # With what was lost, fewer of those that were seen may violate it.
+    trace.db.execute(f"""create or replace temp table judged as
+        select since as t, since_node as node, value,
+               case when state = {OK} or (inside = 0 and coalesce(lost, 0) = 0) then {OK}
+                    when inside = 1 then state else {UNDECIDED} end::tinyint as state,
+               case when inside <> 1 and why is null then '{UNSURE}' else why end as why
+        from ({between(trace, rule, 'whole')})""")
+
+
+def _at_least_inside(trace: Trace, rule: Rule, least: int, slack: int) -> None:
+    """The same in each scope. What fails where the scope is not certain is undecided."""
+    slack = max(slack, margin(trace, rule))
+    lane = "node" if rule.scope is not None and rule.scope.same_node else "0"
+    nodes = trace.nodes_of(rule.events["event"])
+    whose = f"node in ({', '.join(map(str, nodes))})" if nodes is not None else "node in (select node from a)"
+    extents = f"select node, first, last from extent where {whose}" if rule.same_node else (
+        "select 0::smallint as node, max(first) as first, min(last) as last from extent")
+    db = trace.db
+    db.execute("create or replace temp table most as from judged")
+    db.execute(f"create or replace temp table a as select t, {'node' if rule.same_node else '0::smallint'} as node, "
+               f"node as own from a")
+    for name, states in (("sure", "1"), ("may", "1, 2")):
+        runs(trace, rule, "scope_runs", states)
+        db.execute(f"""create or replace temp table scope_runs as
+            select e.node, greatest(first, lo) as lo, least(last, hi) as hi
+            from ({extents}) as e join scope_runs as r on r.lane = e.{lane} and r.lo < last and r.hi > first
+            """.replace("e.0", "0"))
+        db.execute("truncate judged")
+        _windows(trace, rule, least, slack, """
+            select a.t, a.node, 1 as edge, r.lo as run from a asof join scope_runs as r
+                on r.node = a.node and r.lo <= a.t where a.t <= r.hi
+            union all select lo, node, 0, lo from scope_runs union all select hi, node, 2, lo from scope_runs""",
+                 "partition by node, run ")
+        db.execute(f"create or replace temp table {name} as from judged")
+    db.execute(f"""create or replace temp table judged as
+        from sure where state = {FAILED}
+        union all select * replace (if(state = {FAILED}, {UNDECIDED}, state)::tinyint as state,
+                                    if(state = {FAILED}, '{UNSURE}', why) as why)
+        from may where (t, node) not in (select t, node from sure where state = {FAILED})
+        union all by name from most""")
+
+
 def _at_least(trace: Trace, rule: Rule, least: int, slack: int) -> None:
     """The time from an event to the one that is ``least`` events later, ends of the recording included."""
-    per = rule.ps("per") or 0
-    part, same, gaps = _parts(rule)
+    part, _, _ = _parts(rule)
     if rule.same_node:
         nodes = trace.nodes_of(rule.events["event"])
         whose = f"node in ({', '.join(map(str, nodes))})" if nodes is not None else "node in (select node from a)"
@@ -138,16 +213,44 @@ def _at_least(trace: Trace, rule: Rule, least: int, slack: int) -> None:
     else:
         # All of the recording that all boards have.
         edges = "select {2}({0}) as t, 0::smallint as node, {1} as edge from extent having count(*) > 0"
-    trace.db.execute(f"""insert into judged
-        with every as (select t, node, 1 as edge from a union all {edges.format('first', 0, 'max')}
-                       union all {edges.format('last', 2, 'min')}),
+    _windows(trace, rule, least, slack, f"""select t, node, 1 as edge from a
+        union all {edges.format('first', 0, 'max')} union all {edges.format('last', 2, 'min')}""", part)
+
+
+def _windows(trace: Trace, rule: Rule, least: int, slack: int, every: str, part: str) -> None:
+    """Judges the times between events and ends of what was recorded. ``every``: a query for these."""
+    per = rule.ps("per") or 0
+    _, same, gaps = _parts(rule)
+    trace.db.execute(f"""insert into judged by name
+        with every as ({every}),
         s as (select t, node, edge, coalesce(lead(t, {least}) over ({part}order by edge, t),
                                              last_value(t) over ({part}order by edge, t rows between unbounded
                                              preceding and unbounded following)) as until from every)
-        select s.t, s.node, null, case when until - s.t <= {per - slack} then {OK}
-                                       when until - s.t > {per + slack} and not coalesce(gap.hi > s.t, false)
-                                           then {FAILED}
-                                       else {UNDECIDED} end,
-               case when gap.hi > s.t then gap.cause end
+        select s.t, s.node, case when until - s.t <= {per - slack} then {OK}
+                                 when until - s.t > {per + slack} and not coalesce(gap.hi > s.t, false)
+                                     then {FAILED}
+                                 else {UNDECIDED} end as state,
+               case when gap.hi > s.t then gap.cause end as why
         from (from s where edge < 2) as s asof left join {gaps} as gap
              on {same}gap.lo < least(s.until, s.t + {per + slack + 1})""")
+    if is_calm(trace) or rule.scope is not None:
+        return
+    # With losses: windows in which all that was lost, if it were events, would be too few.
+    by = "node" if rule.same_node else "0::smallint"
+    seen = "node in (select node from judged)" if rule.same_node else "true"
+    lasts = "select last, node from extent" if rule.same_node else "select min(last) as last, 0 as node from extent"
+    _lost(trace, by)
+    trace.db.execute(f"""insert into judged by name
+        with probes as (select t, node, edge from ({every}) where edge < 2
+                        union all select hi, {by}, 1 from g where {INNER} and {seen}),
+        s as (select t, probes.node from probes join ({lasts}) as lasts using (node)
+              where t + {per + slack + 1} <= last),
+        seen as (select {by} as node, t, sum(count(*)) over (partition by {by} order by t rows unbounded preceding)
+                        ::bigint as n from a group by {by}, t)
+        select s.t, s.node, {FAILED} as state, null as why
+        from s asof left join seen as c2 on c2.node = s.node and c2.t <= s.t + {per + slack}
+        asof left join seen as c1 on c1.node = s.node and c1.t <= s.t
+        asof left join lost_lo as l2 on l2.node = s.node and l2.t <= s.t + {per + slack}
+        asof left join lost_hi as l1 on l1.node = s.node and l1.t <= s.t
+        where coalesce(c2.n, 0) - coalesce(c1.n, 0) + coalesce(l2.n, 0) - coalesce(l1.n, 0) < {least}
+              and (s.t, s.node) not in (select t, node from judged where state = {FAILED})""")

@@ -4,14 +4,14 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from hypermon.host.contracts.units import ps_of
 from hypermon.host.errors import InputError
 from hypermon.host.text.toml_file import plain_lines, read_toml
 
-__all__ = ["KINDS", "Event", "Rule", "Rules", "load_rules", "near"]
+__all__ = ["KINDS", "Event", "Rule", "Rules", "Scope", "load_rules", "near"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,26 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Scope:
+    """When a rule applies: from each ``begin`` to the next ``end``, both within the recording.
+
+    Parameters
+    ----------
+    begin : None: from the start of the recording. ``end``: None: to its end.
+    same_node : each node has a scope of its own, of its own events.
+    """
+
+    begin: tuple[Event, ...]
+    end: tuple[Event, ...]
+    same_node: bool = False
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events that begin or end it."""
+        return (*self.begin, *self.end)
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rule, validated as far as that is possible without a RUN.
 
@@ -42,6 +62,7 @@ class Rule:
     same_node : events belong together only if they are of one node.
     fresh_start : the nodes began after the recording: nothing came before its start.
     values : its times in picoseconds, its counts and shares, and the name of its ``state``.
+    scope : when it applies; None: in all of the recording.
     """
 
     name: str
@@ -53,6 +74,11 @@ class Rule:
     values: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     fresh_start: bool = False
+    scope: Scope | None = None
+
+    def unkeyed(self) -> "Rule":
+        """The rule without events and key: what the events of its scope are selected by."""
+        return replace(self, events={}, key=())
 
     def ps(self, key: str) -> int | None:
         """A time of the rule, or a count; None if the rule does not have it."""
@@ -117,6 +143,18 @@ def _spans(value: Any) -> tuple[Event, ...]:
     if not isinstance(value, list) or not value:
         raise ValueError(f"spans is a list of [begin, end], not {value!r:.60}")
     return tuple(event for one in value for event in _listed(2, 2)(one))
+
+
+def _scope(value: Any) -> Scope:
+    if not isinstance(value, dict) or not {"from", "to"} & set(value):
+        raise ValueError(f'a scope is {{ from = "start" }}, {{ to = "stop" }} or both, not {value!r:.60}')
+    for key in value:
+        if key not in ("from", "to", "same_node"):
+            raise ValueError(f"a scope has from, to and same_node; not {key!r}")
+    begin, end = (_event(value[key]) if key in value else () for key in ("from", "to"))
+    if begin == end:
+        raise ValueError("from and to are the same event")
+    return Scope(begin, end, _flag(value.get("same_node", False)))
 
 
 def _time(value: Any) -> int:
@@ -184,7 +222,7 @@ KINDS: dict[str, _Kind] = {
     "share": _Kind((), {"state": _text, "begin": _event, "end": _event, "min": _share, "max": _share}),
 }
 _COMMON: dict[str, _Check] = {"name": _text, "kind": _text, "doc": _text, "key": _key, "same_node": _flag,
-                             "fresh_start": _flag}
+                             "fresh_start": _flag, "scope": _scope}
 #: Kinds whose events belong to one node unless the rule says otherwise, or has a key for ``order``.
 _OWN_NODE = ("duration", "period", "rate")
 #: Keys of these kinds join nothing.
@@ -252,15 +290,17 @@ def _rule(path: str | os.PathLike[str], table: dict[str, Any], lines: dict[str, 
     events = {key: values.pop(key) for key in list(values)
               if isinstance(values[key], tuple) and values[key] and isinstance(values[key][0], Event)}
     same = values.pop("same_node", kind in _OWN_NODE or (kind == "order" and "key" not in values))
-    fresh = values.pop("fresh_start", False)
+    fresh, scope = values.pop("fresh_start", False), values.pop("scope", None)
     return Rule(values.pop("name"), values.pop("kind"), lines[""], events, values.pop("key", ()), same, values, lines,
-                fresh)
+                fresh, scope)
 
 
 def _conflict(kind: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
     """Keys of a rule that do not fit together: the key to blame, and the reason."""
     if "min" in values and "max" in values and values["min"] > values["max"]:
         return "min", "min is more than max"
+    if kind == "exclusion" and "scope" in values and values["scope"].same_node:
+        return "scope", "spans of several nodes overlap in a scope of all nodes, not in one of each (same_node)"
     if kind in ("duration", "rate", "share") and "min" not in values and "max" not in values:
         return "", f"{kind} needs min, max or both"
     if kind in ("duration", "share") and not (("state" in values) ^ ("begin" in values or "end" in values)):

@@ -1,7 +1,8 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
-from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.rules import Event, Rule
+from hypermon.host.contracts.scopes import inside
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
 
 __all__ = ["order", "together"]
@@ -23,9 +24,11 @@ def order(trace: Trace, rule: Rule) -> Judged:
     # Events of different nodes whose stamps differ by less than the slack may have come in either order.
     near = f"over ({part}order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
-    last = len(events) - 1
+    # A lost event of another node may have come before one whose stamp is as much smaller.
+    last, off = len(events) - 1, 0 if rule.same_node else slack
     before = "true" if rule.same_node else f"lag(alone, 1, true) over ({part}order by t, node)"
     # Without anything before the recording, nor a loss before an event, the event is the first one of all.
+    lost = f"before is not null and gap.hi >= since - {off}"
     fresh = "gap.hi is null" if trace.fresh else "false"
     trace.db.execute(f"""create or replace temp table judged as
         with placed as (select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since,
@@ -33,17 +36,17 @@ def order(trace: Trace, rule: Rule) -> Judged:
                         from a window own as ({part}order by t, node)),
         s as (select *, {before} as alone_before from placed)
         select s.t, s.node, null::bigint as value,
-               case when not (alone and alone_before) or (before is not null and gap.hi >= since) then {UNDECIDED}
+               case when not (alone and alone_before) or ({lost}) then {UNDECIDED}
                     when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
                     when before is null and pos > 0 then {FAILED}
                     when before is not null and pos <> (before + 1) % {len(events)} then {FAILED}
                     when after is null and pos < {last} then {UNDECIDED}
                     else {OK} end::tinyint as state,
                case when not (alone and alone_before) then null
-                    when before is not null and gap.hi >= since then gap.cause
+                    when {lost} then gap.cause
                     when before is null and pos > 0 then coalesce(gap.cause, 'start')
                     when after is null and pos < {last} then 'end' end as why
-        from s {last_gap(trace, rule.same_node, "s.t")}""")
+        from s {last_gap(trace, rule.same_node, f"s.t + {off}")}""")
     return conclude(trace, rule, hides=INNER, slack=slack)
 
 
@@ -64,24 +67,32 @@ def together(trace: Trace, rule: Rule) -> Judged:
     trace.select("a", rule, "event", [event])
     trace.gaps([event])
     slack = trace.slack(False, [event])
+    scoped = ("", "") if rule.scope is None else (
+        ", case when bool_or(inside = 1) then 1 when bool_or(inside = 2) then 2 else 0 end as inside", ", inside")
+    if rule.scope is not None:
+        trace.db.execute(f"create or replace temp table placed as {inside(trace, rule, 'a')}")
+        trace.db.execute("create or replace temp table a as from placed")
     nodes = count_of(trace, "select count(distinct node) from a") if event.nodes is None else len(event.nodes)
     late = event.nodes is not None or nodes > 0
     if rule.key:
-        _together_by_key(trace, within, slack, nodes)
+        _together_by_key(trace, within, slack, nodes, scoped, event)
         return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
     ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
                            f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
+    _latest(trace, event, counted=rule.scope is None and not is_calm(trace))
     # From its first gap on, the numbers of a node's events are not known.
     trace.db.execute(f"""create or replace temp table judged as
         with firsts as (select node, min(lo) as lo, min_by(cause, lo) as cause from g where {INNER} group by node),
         first as (select coalesce(min(lo), {FAR}) as lo from firsts),
-        numbered as (select t, node, row_number() over (partition by node order by t) as k from a),
+        numbered as (select t, node, row_number() over (partition by node order by t) as k{scoped[1]} from a),
         doubted as (select numbered.*, firsts.cause, coalesce(t >= firsts.lo, false) as doubt
                     from numbered left join firsts using (node)),
         turns as (select k, min(t) as t, max(t) as last, count(*) as nodes, bool_or(doubt) as doubt,
-                         arg_min(node, t) as node, min(cause) as cause from doubted group by k)
+                         arg_min(node, t) as node, min(cause) as cause{scoped[0]}
+                  from doubted group by k)
         select t, node, case when nodes = {nodes} and not doubt then last - t end as value,
-               case when doubt then {UNDECIDED}
+               case when late > t + {within + slack} then {FAILED}
+                    when doubt then {UNDECIDED}
                     when nodes = {nodes} and last - t <= {within - slack} then {OK}
                     when last - t > {within + slack} then {FAILED}
                     when nodes = {nodes} then {UNDECIDED}
@@ -89,8 +100,8 @@ def together(trace: Trace, rule: Rule) -> Judged:
                     else {UNDECIDED} end::tinyint as state,
                case when doubt or (nodes < {nodes} and (select lo from first) <= t + {within + slack})
                          then coalesce(cause, (select min_by(cause, lo) from firsts))
-                    when nodes < {nodes} then 'end' end as why
-        from turns where {nodes} > 1""")
+                    when nodes < {nodes} then 'end' end as why{scoped[1]}
+        from turns left join latest using (k) where {nodes} > 1""")
     return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
 
 
@@ -99,17 +110,47 @@ def _alone(trace: Trace, nodes: int) -> list[str]:
     return ["one node alone writes it: nothing is compared"] if nodes == 1 else []
 
 
-def _together_by_key(trace: Trace, within: int, slack: int, nodes: int) -> None:
+def _whose(event: Event) -> str:
+    """A query for the nodes that a rule is about."""
+    return "select distinct node from a" if event.nodes is None else (
+        f"select unnest([{', '.join(map(str, event.nodes))}])::smallint as node")
+
+
+def _latest(trace: Trace, event: Event, counted: bool) -> None:
+    """Creates ``latest``: when at the earliest the last node can have had its ``k``-th event, if all that was lost were
+    events: ``late``. It has no rows if that is not asked for."""
+    if not counted:
+        trace.db.execute("create or replace temp table latest (k bigint, late bigint)")
+        return
+    trace.db.execute(f"""create or replace temp table latest as
+        with whose as ({_whose(event)}),
+        points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
+                   from (select node, t, 1 as n from a
+                         union all select node, lo, n from g where {INNER} or cause = 'end')),
+        turns as (select unnest(range(1, (select max(n) from (select count(*) as n from a group by node)) + 1)) as k)
+        select k, max(points.t) as late from (from turns cross join whose) as x
+        asof join points on points.node = x.node and points.n >= x.k group by k""")
+
+
+def _together_by_key(trace: Trace, within: int, slack: int, nodes: int, scoped: tuple[str, str],
+                     event: Event) -> None:
     """Creates ``judged``: the events of each key. A node's event that is missing may be in a gap near the others."""
     far = within + slack
+    trace.db.execute(f"""create or replace temp table absent as
+        with turns as (select key, min(t) as t, max(t) as last from a group by key
+                       having count(distinct node) < {nodes}),
+        missing as (select turns.*, whose.node from turns cross join ({_whose(event)}) as whose
+                    anti join a on a.key = turns.key and a.node = whose.node)
+        select distinct key from missing asof left join gn as gap on gap.node = missing.node and gap.lo <= t + {far}
+        where not coalesce(gap.hi >= last - {far}, false)""")
     trace.db.execute(f"""create or replace temp table judged as
-        with turns as (select min(t) as t, max(t) as last, count(distinct node) as nodes, arg_min(node, t) as node
-                       from a group by key)
+        with turns as (select key, min(t) as t, max(t) as last, count(distinct node) as nodes,
+                              arg_min(node, t) as node{scoped[0]} from a group by key)
         select turns.t, turns.node, last - turns.t as value,
                case when last - turns.t > {far} then {FAILED}
-                    when nodes < {nodes} and not coalesce(gap.hi >= last - {far}, false) then {FAILED}
+                    when key in (from absent) then {FAILED}
                     when nodes = {nodes} and last - turns.t <= {within - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
-               case when nodes < {nodes} then gap.cause end as why
+               case when nodes < {nodes} then gap.cause end as why{scoped[1]}
         from turns asof left join gm as gap on gap.lo <= turns.t + {far}
         where {nodes} > 1""")

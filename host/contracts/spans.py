@@ -6,8 +6,9 @@ For ``duration``, an end ends the most recently begun span of its key, as in the
 
 import math
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
 from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["duration", "exclusion", "share"]
@@ -27,25 +28,36 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
     trace.db.execute(f"""create or replace temp table judged as
         select t, node, case when until is not null and begun and not doubt then d end as value,
-               case when not begun or doubt then {UNDECIDED}
+               case when early and {'false' if most is not None else f'd >= {least + slack}'} then {OK}
+                    when not begun or doubt then {UNDECIDED}
                     when {high} or (until is not null and d < {least - slack}) then {FAILED}
                     when until is null and {'true' if most is not None else f'd < {least + slack}'} then {UNDECIDED}
                     when {fits} then {OK} else {UNDECIDED} end::tinyint as state,
                case when not begun then 'start' when doubt then cause when until is null and not ({high}) then 'end' end
                    as why
         from spans""")
+    if rule.scope is not None:
+        # A span whose begin was not seen began before the recording, unless it was lost.
+        trace.db.execute(f"delete from judged where why = 'start' and {str(is_calm(trace)).lower()}")
+        placed = inside(trace, rule, "judged")
+        trace.db.execute("create or replace temp table judged as "
+                         f"select * replace (if(why = 'start', 2, inside)::tinyint as inside) from ({placed})")
+        keep_inside(trace, rule)
     if "quantile" in rule.values:
         return _quantile(trace, rule, slack)
-    return conclude(trace, rule, hides=INNER, slack=slack)
+    return conclude(trace, rule, hides=INNER, slack=slack, scoped=True)
 
 
 def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
-    recording), ``begun`` (false for an end without a begin), and ``doubt``, with its ``cause``: a gap in its first
+    recording), ``begun`` (false for an end without a begin; then ``d`` is since the start of the recording, and
+    ``early`` says that nothing was lost since), and ``doubt``, with its ``cause``: a gap in its first
     ``longest`` picoseconds."""
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
     end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
+    # A lost event of another node may have come before one whose stamp is as much smaller.
+    off = 0 if rule.same_node else slack
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
     trace.db.execute(f"""create or replace temp table edges as
@@ -61,15 +73,16 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
         paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
                    window same as (partition by {', '.join(by)}, level order by t, part, node)),
         s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
-                     not (alone and alone_end) as unsure, last from paired join extent using (node)
+                     not (alone and alone_end) as unsure, first, last from paired join extent using (node)
               where part = 1 or level = 0)""" if nested or not rule.same_node else """
-        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, last
+        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, first, last
               from edges join extent using (node) where part = 1 or before is distinct from 1)"""
     trace.db.execute(f"""create or replace temp table spans as with {paired}
-        select s.t, s.node, until, coalesce(until, last) - s.t as d, begun,
-               unsure or (begun and coalesce(gap.hi >= s.t, false)) as doubt,
+        select s.t, s.node, until, if(begun, coalesce(until, last) - s.t, s.t - s.first) as d, begun,
+               not begun and {str(rule.same_node).lower()} and coalesce(gap.hi < s.first, true) as early,
+               unsure or (begun and coalesce(gap.hi >= s.t - {off}, false)) as doubt,
                case when not unsure then gap.cause end as cause
-        from s {last_gap(trace, rule.same_node, end)}
+        from s {last_gap(trace, rule.same_node, f"{end} + {off}")}
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 
@@ -78,7 +91,7 @@ def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
     q, least, most = float(rule.values["quantile"]), rule.ps("min") or 0, rule.ps("max")
     known = count_of(trace, "select count(value) from judged")
     open_ = count_of(trace, "select count(*) from judged where value is null")
-    lost = count_of(trace, f"select sum(n) from g where {INNER}")
+    lost = count_of(trace, f"select sum(n) from g where {INNER if rule.scope is None else hiding(trace, rule, INNER)}")
     unknown = open_ + min(lost, MANY)
 
     def at(rank: int) -> int:
@@ -102,7 +115,7 @@ def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
                {"coalesce(why, 'loss')" if unknown else 'why'} as why
         from judged order by value desc nulls last limit 1""")
     notes = [f"quantile {q:g} of {known:,}: {middle / 1000:,.1f} ns{shown}"] if known else []
-    return conclude(trace, rule, slack=slack, notes=notes, instances=known)
+    return conclude(trace, rule, slack=slack, notes=notes, instances=known, scoped=True)
 
 
 def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
@@ -142,31 +155,82 @@ def share(trace: Trace, rule: Rule) -> Judged:
     trace.db.execute(f"create or replace temp table gaps_0 as select * from g where {INNER}")
     _states(trace, [("begins", "ends")])
     slack = trace.slack(True)
+    if rule.scope is not None:
+        return _share_inside(trace, rule)
     low = f"least_ps < {float(rule.values.get('min', 0.0))!r} * whole"
     high = f"most_ps > {float(rule.values.get('max', 1.0))!r} * whole"
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
-        with inside as (select node, sum(until - t) filter (state = 1) as sure,
-                               sum(until - t) filter (state = 2) as may, count(*) as edges from segments group by node),
-        known as (select node, first, last - first as whole,
-                         coalesce(greatest(coalesce(sure, 0) - edges * {slack}, 0), 0) as least_ps,
-                         coalesce(least(coalesce(sure, 0) + coalesce(may, 0) + edges * {slack}, last - first),
-                                  {'0' if trace.fresh else 'last - first'}) as most_ps, sure, may
+        with turns as (select *, count(*) filter (state <> 1) over own as surely, count(*) filter (state = 0) over own
+                                 as maybe from segments
+                       window own as (partition by node order by t, until rows unbounded preceding)),
+        sure as (select node, sum(greatest(took - {slack}, 0)) as sure
+                 from (select node, sum(until - t) as took from turns where state = 1 group by node, surely)
+                 group by node),
+        may as (select node, sum(took + {slack}) as may
+                from (select node, sum(until - t) as took from turns where state <> 0 group by node, maybe)
+                group by node),
+        inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may
+                   from (select distinct node from segments) left join sure using (node) left join may using (node)),
+        known as (select node, first, last - first as whole, coalesce(sure, 0) as least_ps,
+                         coalesce(least(may, last - first), {'0' if trace.fresh else 'last - first'}) as most_ps,
+                         sure, may
                   from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
         select first as t, node, null::bigint as value,
                case when most_ps < {float(rule.values.get('min', 0.0))!r} * whole
                          or least_ps > {float(rule.values.get('max', 1.0))!r} * whole then {FAILED}
                     when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
                case when sure is null and may is null then 'start'
-                    when may > 0 then (select min(cause) from g where {INNER} and g.node = known.node)
+                    when may > sure then (select min(cause) from g where {INNER} and g.node = known.node)
                    end as why, least_ps / whole as low, most_ps / whole as high
         from known where whole > 0""")
+    return _share_concluded(trace, rule, nodes, slack)
+
+
+def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: int) -> Judged:
     rows = trace.db.execute(f"select node, low, high from judged order by state = {FAILED} desc, state desc, "
                             "high - low desc, node limit 1").fetchall()
     notes = [f"node {node}: {100 * low:.3g} to {100 * high:.3g} %" for node, low, high in rows]
     lost = "g.node not in (select node from judged)" if nodes is None else "false"
-    return conclude(trace, rule, hides=f"{INNER} and {lost}", slack=slack, notes=notes)
+    return conclude(trace, rule, hides=f"{INNER} and {lost}", slack=slack, notes=notes, scoped=True)
+
+
+def _share_inside(trace: Trace, rule: Rule) -> Judged:
+    """The same of the time in the rule's scope."""
+    slack = max(trace.slack(True), margin(trace, rule))
+    lane = "s.node" if rule.scope is not None and rule.scope.same_node else "0"
+    for name, states in (("sure", "1"), ("may", "1, 2")):
+        runs(trace, rule, f"scope_{name}", states)
+    nodes = trace.nodes_of([*rule.events["begin"], *rule.events["end"]])
+    whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
+
+    def part(name: str) -> str:
+        return f"""(select s.node, s.state, least(s.until, r.hi) - greatest(s.t, r.lo) as took
+                    from states as s join scope_{name} as r on r.lane = {lane} and s.t < r.hi and s.until > r.lo)"""
+
+    def sums(inner: str, states_in: str, outer: str, states_out: str, off: int) -> str:
+        return ", ".join(f"coalesce(greatest(sum(took + {off}) filter (state in ({states})), 0), 0)::double as {name}"
+                         for name, states in ((inner, states_in), (outer, states_out)))
+
+    least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
+    unseen = "" if nodes is None else (f"union all select node, first, last, 2 from extent where {whose} "
+                                       "and node not in (select node from segments)")
+    trace.db.execute(f"""create or replace temp table states as
+        select node, t, until, state from segments where {whose} {unseen}""")
+    # Each part of a span is off by the slack at both ends.
+    trace.db.execute(f"""create or replace temp table judged as
+        with sure as (select node, {sums('a', '1', 'b', '0', -2 * slack)} from {part('sure')} group by node),
+        may as (select node, {sums('c', '1, 2', 'd', '0, 2', 2 * slack)} from {part('may')} group by node),
+        known as (select node, if(coalesce(a, 0) > 0, a / (a + d), 0) as low,
+                         if(coalesce(b, 0) > 0, c / (b + c), if(c > 0, 1, 0)) as high,
+                         coalesce(a, 0) + coalesce(b, 0) > 0 as certain from may left join sure using (node))
+        select first as t, node, null::bigint as value,
+               case when certain and (high < {least!r} or low > {most!r}) then {FAILED}
+                    when low < {least!r} or high > {most!r} then {UNDECIDED} else {OK} end::tinyint as state,
+               (select min(cause) from g where {INNER} and g.node = known.node) as why, low, high
+        from known join extent using (node)""")
+    return _share_concluded(trace, rule, nodes, slack)
 
 
 def exclusion(trace: Trace, rule: Rule) -> Judged:
@@ -182,24 +246,37 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
         groups.append((f"begins_{lane}", f"ends_{lane}"))
     trace.gaps(events)
     _states(trace, groups)
-    slack = trace.slack(False, events)
+    slack = max(trace.slack(False, events), margin(trace, rule))
     whose = "lane" if len(pairs) > 1 else "node"
     for name, known, by in (("sure", "1", slack), ("may", "1, 2", -slack)):
         # Lanes that are inside at each time, in halves of a picosecond: each edge is moved by half the slack. Ends come
         # before begins of the same time.
+        scopes, node, whole, enough = "", "", "", "lanes > 1"
+        if rule.scope is not None:
+            # The scope is a lane that is inside while it applies, and that all overlaps need.
+            runs(trace, rule, "scope_runs", known)
+            scopes = "".join(f"union all select -1, 0, 2 * {edge} {sign} {by}, {sign}1 from scope_runs "
+                             f"where hi - lo > {by} " for edge, sign in ((f"greatest(lo, -{ENDLESS})", "+"),
+                                                                         (f"least(hi, {ENDLESS})", "-")))
+            whole = (", sum(step) filter (lane < 0) over (order by t, step, lane rows unbounded preceding) as scoped")
+            node = (" replace (last_value(if(lane >= 0 and step > 0, node, null) ignore nulls)"
+                     " over (order by t, step, lane rows unbounded preceding) as node)")
+            enough = "lanes > 2 and scoped > 0"
         trace.db.execute(f"""create or replace temp table {name} as
             with inside as (select {whose} as lane, node, 2 * t + {by} as t, 2 * until - {by} as until
                             from segments
                             where state in ({known}) and 2 * until - {by} > 2 * t + {by}),
-            edges as (select lane, node, t, 1 as step from inside union all select lane, node, until, -1 from inside),
+            edges as (select lane, node, t, 1 as step from inside union all select lane, node, until, -1 from inside
+                      {scopes}),
             summed as (select *, sum(step) over (partition by lane order by t, step rows unbounded preceding) as depth
                        from edges),
             turns as (select lane, node, t, step from summed where depth = (step + 1) // 2),
-            active as (select *, sum(step) over (order by t, step, lane rows unbounded preceding) as lanes from turns)
-            select (t - {by}) // 2 as t, node from active where step = 1 and lanes > 1""")
+            active as (select *{node}, sum(step) over (order by t, step, lane rows unbounded preceding) as lanes{whole}
+                       from turns)
+            select (t - {by}) // 2 as t, node from active where step = 1 and {enough}""")
     trace.db.execute(f"""create or replace temp table judged as
         select t, node, null::bigint as value, {FAILED}::tinyint as state, null::varchar as why from sure union all
         select t, node, null, {UNDECIDED}::tinyint, (select min(cause) from g where {INNER}) from may
         where (t, node) not in (select t, node from sure)""")
     spans = sum(count_of(trace, f"select count(*) from {begins}") for begins, _ in groups)
-    return conclude(trace, rule, slack=slack, instances=spans)
+    return conclude(trace, rule, slack=slack, instances=spans, scoped=True)

@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 import duckdb
 from hypermon.host.contracts.rules import Event, Rule, near
 
-__all__ = ["ENDLESS", "FAR", "MANY", "GAPS", "Extent", "Source", "Trace", "UnfitError"]
+__all__ = ["ENDLESS", "FAILED", "FAR", "GAPS", "INNER", "MANY", "OK", "UNDECIDED", "Extent", "Source", "Trace",
+           "UnfitError"]
 
 #: A time that no run reaches, in picoseconds; the same for a time that a rule does not limit; more items than any loss.
 FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
 #: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
 #: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
+#: Gaps within the recording.
+INNER = "cause not in ('start', 'end')"
+#: The states of an instance of a rule.
+OK, FAILED, UNDECIDED = 0, 1, 2
 
 
 #: Events that are kept for further rules, at most: more would displace what a rule is judged by. Some 30 bytes each.
@@ -97,6 +102,8 @@ class Trace:
     sure: bool = True
     fresh: bool = False
     brief: bool = False
+    #: The rule whose scope has been prepared.
+    scoped: Rule | None = None
     #: How often queries for events are still needed, and the tables of those that have been read.
     _uses: Counter[str] = field(default_factory=Counter)
     _shared: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -168,6 +175,8 @@ class Trace:
         """Declares the rules that will be judged, each once: events that several of them name are read once."""
         self._uses = Counter(self._part(0, event, rule, key) for rule in rules
                              for key, events in rule.events.items() for event in events)
+        self._uses.update(self._part(0, event, rule.unkeyed(), "scope") for rule in rules if rule.scope is not None
+                          for event in rule.scope.events)
         self._uses = Counter({part: uses for part, uses in self._uses.items() if uses > 1})
 
     def _once(self, part: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.contracts import growing
 from hypermon.host.contracts.growing import Growing, only_at_end
 from hypermon.host.contracts.judge import JUDGES
-from hypermon.host.contracts.rules import KINDS, Event, Rule, Rules
+from hypermon.host.contracts.rules import KINDS, Event, Rule, Rules, Scope
 from hypermon.host.contracts.trace import Source
 
 from tests.host.contracts.oracle import made_up
@@ -142,6 +143,11 @@ def test_what_was_kept_back_excuses(grown, rejected, discarded):
     own.add(pa.table([[10, 40], [0, 0], ["a", "a"], [0, 0]], schema=SCHEMA))
     own.know(0, [60, 60], 0, rejected, discarded)
     assert not own.look()
+
+
+def test_a_scope_is_judged_after_the_end(grown):
+    own = grown(replace(PERIOD, scope=Scope(event("b"), ())))
+    assert (len(own.watched), len(own.later)) == (0, 1)
 
 
 def test_what_is_not_known_yet(grown):

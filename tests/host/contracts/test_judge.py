@@ -98,7 +98,8 @@ event = { event = "event:1", nodes = [1] }
     (("\"send\"", "{ event = \"send\", where = \"exists (from read_text('/etc/passwd'))\" }"), 5, "where: "),
     (("\"send\"", "{ event = \"send\", nodes = [4] }"), 5, "there is no node 4, but 0 to 3"),
     (("\"send\"", "\"nibble:16\""), 7, "nibble:16 has no field 'peer'"),
-    (("\"send\"", "\"event:256\""), 5, "event:256: there is no such event")])
+    (("\"send\"", "\"event:256\""), 5, "event:256: there is no such event"),
+    (("after =", "scope = { from = \"sent\" }\nafter ="), 5, "there is no event 'sent'; there are send")])
 def test_what_does_not_fit(told_us, check, change, line, said):
     status, [error] = check(told_us(SENT), (RESPONSE % "1 us").replace(*change))
     assert status == 2

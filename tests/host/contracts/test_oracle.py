@@ -3,19 +3,32 @@
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 
 import duckdb
 import pytest
 from hypermon.host.contracts.judge import JUDGES
-from hypermon.host.contracts.rules import KINDS, Event, Rule
+from hypermon.host.contracts.rules import KINDS, Event, Rule, Scope
 
-from tests.host.contracts.oracle import HOLDS, completion, made_up
+from tests.host.contracts.oracle import EVENTS, made_up, possible
 from tests.host.contracts.traces import traced
 
 #: Traces of each kind, and completions of each: ``HYPERMON_TRACES=2000`` for more.
 TRACES, COMPLETIONS = int(os.environ.get("HYPERMON_TRACES", "20")), 250
 
 A, B, C = Event("a"), Event("b"), Event("c")
+
+
+#: Events that begin and end scopes.
+EDGES = "se"
+
+
+def made_scope(rng, kind, same):
+    """A scope: as the oracle reads it, and as the judges do."""
+    plain = rng.choice([{"from": "s"}, {"to": "e"}, *[{"from": "s", "to": "e"}] * 4, {"from": "a", "to": "e"}])
+    own = kind != "exclusion" and not (kind == "rate" and not same) and rng.random() < 0.3
+    begin, end = ((Event(plain[way]),) if way in plain else () for way in ("from", "to"))
+    return {**plain, "same_node": own}, Scope(begin, end, own)
 
 
 def made_rule(rng, kind, nodes):
@@ -64,31 +77,27 @@ def made_rule(rng, kind, nodes):
     return plain, Rule("rule", kind, 1, events, ("k",) if key else (), same, values)
 
 
-def possible(rng, kind, plain, recorded):
-    """The truth values of the rule in some complete traces."""
-    found = set()
-    for _ in range(COMPLETIONS):
-        full = completion(rng, recorded)
-        if full is None:
-            continue
-        more = (rng,) if kind in ("share", "exclusion") else ()
-        found.add(HOLDS[kind](plain, recorded, full, *more))
-        if len(found) == 2:
-            break
-    return found
+def made(rng, kind, nodes, scoped=False):
+    """A rule with a scope, or without one."""
+    plain, rule = made_rule(rng, kind, nodes)
+    if scoped:
+        plain["scope"], scope = made_scope(rng, kind, rule.same_node)
+        rule = replace(rule, scope=scope)
+    return plain, rule
 
 
-def counted(kind, seeds):
+def counted(kind, seeds, scoped=False):
     """How often each verdict is given; ``excess``: undecided, where all completions that were tried agree."""
+    events = EVENTS + EDGES * scoped
     count = Counter()
     with duckdb.connect(config={"threads": 1}) as db:
         for seed in seeds:
             rng = random.Random(f"{kind} {seed}")
-            recorded = made_up(rng)
-            plain, rule = made_rule(rng, kind, recorded.nodes)
+            recorded = made_up(rng, events)
+            plain, rule = made(rng, kind, recorded.nodes, scoped)
             trace = traced(recorded.items, recorded.losses, recorded.end, recorded.nodes, recorded.slack, db)
             judged = JUDGES[kind](trace, rule)
-            found = possible(rng, kind, plain, recorded)
+            found = possible(rng, kind, plain, recorded, events, COMPLETIONS)
             wrong = {"pass": False, "fail": True}.get(judged.verdict)
             assert wrong not in found, (seed, judged.verdict, rule, recorded)
             idle = "excess" if judged.verdict == "undecided" and len(found) == 1 and judged.instances else "same"
@@ -107,6 +116,20 @@ def test_no_wrong_decision(kind):
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_no_wrong_decision_in_many(kind):
     count = counted(kind, range(1000, 1000 + 10 * TRACES))
+    assert count["pass", "same"]
+    assert count["fail", "same"]
+    assert count["undecided", "same"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_wrong_decision_in_a_scope(kind):
+    count = counted(kind, range(TRACES), scoped=True)
+    assert count["undecided", "same"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_wrong_decision_in_a_scope_in_many(kind):
+    count = counted(kind, range(1000, 1000 + 10 * TRACES), scoped=True)
     assert count["pass", "same"]
     assert count["fail", "same"]
     assert count["undecided", "same"]

@@ -19,6 +19,28 @@ def test_period(times, losses, verdict, failed, worst):
     assert (found.verdict, found.failed, found.worst_ps) == (verdict, failed, worst)
 
 
+@pytest.mark.parametrize(("losses", "verdict"), [
+    ([(0, 15, 35, 2)], "undecided"), ([(0, 15, 35, 1)], "fail"),            # 30 need two that were lost
+    ([(0, 15, 20, 1), (0, 30, 35, 1)], "undecided"), ([(0, 21, 29, 1 << 40)], "undecided"),
+    ([(0, 22, 28, 5)], "fail"), ([(0, 12, 27, 5)], "fail"),         # too far from what was seen
+    ([(0, 12, 19, 5), (0, 30, 31, 9)], "undecided")])
+def test_a_period_that_was_lost(losses, verdict):
+    found = judged("period", ticks(10, 40), losses, events={"event": "a"}, every=10, tolerance=1, same_node=True)
+    assert found.verdict == verdict
+    both = judged("period", ticks(10) + ticks(40, node=1), losses, events={"event": "a"}, every=10, tolerance=1,
+                  same_node=False)
+    assert both.verdict == verdict
+
+
+def test_too_few_whatever_was_lost():
+    """One lost item is not two; after the loss, there is too long a time without any; a window may be full again."""
+    rule = {"events": {"event": "a"}, "per": 12, "same_node": True}
+    for least, losses, verdict in ((2, [(0, 46, 58, 1)], "fail"), (2, [(0, 46, 58, 2)], "undecided"),
+                                   (1, [(0, 46, 47, 3)], "fail"), (1, [(0, 50, 52, 3)], "undecided")):
+        times = [t for t in range(3, 99, 5) if not 45 < t < 62]
+        assert judged("rate", ticks(*times), losses, min=least, **rule).verdict == verdict, (least, losses)
+
+
 def test_period_names_missing_and_early_ones():
     found = judged("period", ticks(10, 20, 50, 53), events={"event": "a"}, every=10, tolerance=1, same_node=True)
     assert found.notes[1:] == ("2 missing", "1 too early")

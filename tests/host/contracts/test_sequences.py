@@ -52,7 +52,10 @@ def test_an_event_twice():
     ([(10, 12), (20, 27)], [], "fail", 2),
     ([(10, 12), (20, None)], [], "fail", 2),
     ([(10, 12), (98, None)], [], "undecided", 2),
-    ([(10, 12), (20, 27)], [(0, 5, 6, 1)], "undecided", 2),
+    ([(10, 12), (20, 27)], [(0, 5, 6, 1)], "fail", 2),          # the second of node 0 is at 20 or earlier
+    ([(10, 12), (20, 27), (28, None)], [(1, 18, 19, 1)], "undecided", 3),
+    ([(10, 12), (20, 37), (28, 38), (36, None)], [(1, 18, 19, 1)], "fail", 4),          # one is not enough
+    ([(10, 12), (20, 37), (28, 38), (36, None)], [(1, 18, 19, 2)], "undecided", 4),
     ([(10, 12), (20, 27)], [(0, 50, 51, 1)], "fail", 2),
     ([(10, 12), (20, 21)], [(0, 50, 51, 1)], "undecided", 2),
     ([(10, None)], [], "undecided", 0)])
@@ -75,6 +78,7 @@ def test_together_of_uncertain_times(apart, verdict, key):
     ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [], "fail"),
     ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [(1, 18, 19, 1)], "undecided"),
     ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [(1, 58, 59, 1)], "fail"),
+    ([(10, 0, 1), (12, 1, 1), (20, 0, 2)], [(0, 18, 19, 1)], "fail"),           # node 1 is missing, and lost nothing
     ([(10, 0, 1), (16, 1, 1)], [(1, 5, 6, 1)], "fail"),         # a loss shifts no number
     ([(10, 0, 1), (12, 1, 1)], [(1, 58, 59, 1)], "undecided")])
 def test_together_by_key(rows, losses, verdict):

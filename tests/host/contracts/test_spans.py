@@ -43,6 +43,33 @@ def test_duration_of_uncertain_times(length, values, verdict):
     assert judged("duration", rows, events=AB, same_node=True, slack=2, **values).verdict == verdict
 
 
+def test_a_span_that_began_before_the_start():
+    """It is as long as the recording until its end, at least; unless its begin was lost."""
+    rule = {"events": AB, "same_node": True}
+    assert judged("duration", items((50, 0, "b")), min=50, **rule).verdict == "pass"
+    assert judged("duration", items((50, 0, "b")), min=51, **rule).verdict == "undecided"
+    assert judged("duration", items((50, 0, "b")), min=50, max=90, **rule).verdict == "undecided"
+    assert judged("duration", items((50, 0, "b")), [(0, 20, 21, 1)], min=50, **rule).verdict == "undecided"
+    assert judged("duration", items((50, 0, "b")), min=50, slack=1, **rule).verdict == "undecided"
+
+
+def test_an_end_of_another_node_that_was_lost():
+    """Within the uncertainty of stamps, the lost end may have been the one of the span."""
+    rows = items((10, 0, "a"), (20, 0, "b"))
+    rule = {"events": AB, "same_node": False, "min": 8, "max": 12, "slack": 2}
+    assert judged("duration", rows, **rule).verdict == "pass"
+    assert judged("duration", rows, [(1, 22, 23, 1)], **rule).where[0].time_ps == 10
+    assert judged("duration", rows, [(1, 23, 24, 1)], **rule).where[0].time_ps == 23
+
+
+def test_the_share_of_uncertain_times():
+    """Each span is off by the uncertainty once, not at both ends."""
+    rule = {"events": AB, "slack": 2}
+    rows = items((10, 0, "a"), (20, 0, "b"), (30, 0, "a"), (40, 0, "b"))
+    for limit, verdict in ((0.24, "pass"), (0.23, "undecided"), (0.16, "undecided"), (0.15, "fail")):
+        assert judged("share", rows, max=limit, **rule).verdict == verdict
+
+
 def test_nothing_before_the_start():
     rows = items((10, 0, "b"), (20, 0, "a"), (22, 0, "b"))
     rule = {"events": AB, "max": 5, "same_node": True, "fresh": True}

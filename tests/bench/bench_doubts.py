@@ -1,0 +1,69 @@
+"""How often `hypermon check` is undecided where brute force over completions of small random traces decides.
+
+    python -m tests.bench.bench_doubts --traces 1000 [--kinds response rate] [--scopes]
+
+Prints for each kind the shares of traces in which the judge and brute force are undecided, and in which only the judge
+is. Brute force draws completions at random, so that it may miss one: the latter share is an upper bound. A wrong
+ends the program with an error.
+"""
+
+import argparse
+import random
+import time
+
+import duckdb
+from hypermon.host.contracts.judge import JUDGES
+from hypermon.host.contracts.rules import KINDS
+
+from tests.host.contracts.oracle import made_up, possible
+from tests.host.contracts.test_oracle import EDGES, EVENTS, made
+from tests.host.contracts.traces import traced
+
+#: Completions that are drawn of each trace; and of those in which only the judge is undecided.
+_DRAWN, _MORE = 100, 3000
+
+
+def measured(kind: str, traces: int, scopes: bool, first: int) -> dict[str, int]:
+    """How often each is undecided, of how many."""
+    count = dict.fromkeys(("traces", "idle", "judge", "both", "only judge"), 0)
+    events = EVENTS + EDGES * scopes
+    with duckdb.connect(config={"threads": 1}) as db:
+        for seed in range(first, first + traces):
+            rng = random.Random(f"{kind} {seed}")
+            recorded = made_up(rng, events)
+            plain, rule = made(rng, kind, recorded.nodes, scopes)
+            judged = JUDGES[kind](traced(recorded.items, recorded.losses, recorded.end, recorded.nodes, recorded.slack,
+                                         db), rule)
+            undecided = judged.verdict == "undecided"
+            found = possible(rng, kind, plain, recorded, events, _DRAWN)
+            wrong = {"pass": False, "fail": True}.get(judged.verdict)
+            if wrong in found:
+                raise AssertionError((kind, seed, judged.verdict, rule, recorded))
+            if undecided and len(found) < 2:
+                found |= possible(rng, kind, plain, recorded, events, _MORE)
+            count["traces"] += 1
+            count["idle"] += undecided and not judged.instances and len(found) < 2
+            count["judge"] += undecided
+            count["both"] += undecided and len(found) == 2
+            count["only judge"] += undecided and len(found) < 2 and bool(judged.instances)
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--kinds", nargs="*", choices=sorted(KINDS), default=sorted(KINDS))
+    parser.add_argument("--scopes", action="store_true")
+    asked = parser.parse_args()
+    for kind in asked.kinds:
+        since = time.perf_counter()
+        count = measured(kind, asked.traces, asked.scopes, asked.first)
+        print(f"{kind:11} {count['traces']:>7,} traces: undecided {100 * count['both'] / count['traces']:5.1f} %, "
+              f"only the judge {100 * count['only judge'] / count['traces']:5.2f} %, "
+              f"without instances {100 * count['idle'] / count['traces']:5.1f} %; 0 wrong "
+              f"({time.perf_counter() - since:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Scopes of rules: from one event to another one, and what leaves open whether an event is inside."""
+
+from dataclasses import replace
+
+import duckdb
+import pytest
+from hypermon.host.contracts.judge import JUDGES
+from hypermon.host.contracts.rules import Event, Rule, Scope
+from hypermon.host.contracts.scopes import inside, never
+
+from tests.host.contracts.traces import event, traced
+
+WORK = Scope(event("s"), event("e"))
+#: Node 0 writes the edges.
+EDGES = [(10, 0, "s", 0), (40, 0, "e", 0), (60, 0, "s", 0), (80, 0, "e", 0)]
+
+
+def judged(kind, rows, scope, events, losses=(), slack=0, same_node=False, key=(), **values):
+    rule = Rule("rule", kind, 1, events, key, same_node, values, scope=scope)
+    with duckdb.connect(config={"threads": 1}) as db:
+        return JUDGES[kind](traced(rows, losses, slack=slack, db=db), rule)
+
+
+def states(rows, scope, at, losses=(), slack=0):
+    """Whether items at some times and nodes are inside."""
+    rule = Rule("rule", "absence", 1, {"event": event("x")}, scope=scope)
+    with duckdb.connect(config={"threads": 1}) as db:
+        trace = traced(rows, losses, slack=slack, db=db)
+        db.execute("create temp table probes (t bigint, node smallint)")
+        db.executemany("insert into probes values (?, ?)", at)
+        return [row[0] for row in db.execute(f"select inside from ({inside(trace, rule, 'probes')}) order by t, node")
+                .fetchall()]
+
+
+@pytest.mark.parametrize(("scope", "expected"), [
+    (WORK, [0, 1, 0, 1, 0]),
+    (Scope(event("s"), ()), [0, 1, 1, 1, 1]),
+    (Scope((), event("e")), [1, 1, 0, 0, 0]),
+    (replace(WORK, same_node=True), [0, 0, 0, 0, 0])])
+def test_from_one_event_to_another(scope, expected):
+    assert states(EDGES, scope, [(t, 1) for t in (5, 20, 50, 70, 90)]) == expected
+
+
+def test_the_begin_is_inside_and_the_end_is_not():
+    assert states(EDGES, WORK, [(t, 0) for t in (9, 10, 39, 40)]) == [0, 1, 1, 0]
+
+
+def test_stamps_near_an_edge():
+    """Of another node; those of the same node are in order."""
+    times = [(t, node) for t in (7, 8, 12, 13) for node in (0, 1)]
+    assert states(EDGES, WORK, times, slack=2) == [0, 0, 0, 2, 1, 2, 1, 1]
+
+
+def test_edges_near_each_other():
+    """Which of two edges came last is not certain; of one node it is."""
+    for node, found in ((1, 2), (0, 0)):
+        assert states([(10, 0, "s", 0), (11, node, "e", 0)], WORK, [(30, 0)], slack=2) == [found]
+
+
+@pytest.mark.parametrize(("loss", "expected"), [
+    ((0, 20, 25, 1), [1, 2, 2, 0, 1]), ((0, 50, 55, 1), [1, 1, 1, 2, 1]), ((1, 2, 3, 1), [1, 1, 1, 0, 1])])
+def test_a_loss_may_hide_an_edge(loss, expected):
+    assert states(EDGES, WORK, [(t, 0) for t in (15, 22, 30, 55, 65)], [loss]) == expected
+
+
+def test_what_was_lost_after_the_only_edge():
+    scope = Scope(event("s"), ())
+    assert states(EDGES, scope, [(5, 0), (15, 0), (30, 0)], [(0, 20, 25, 1)]) == [0, 1, 1]
+    assert states(EDGES, scope, [(2, 0), (6, 0), (15, 0)], [(0, 3, 5, 1)]) == [0, 2, 1]
+
+
+ONE = {"event": event("x")}
+PAIR = {"after": event("x"), "expect": event("y")}
+SPAN = {"begin": event("x"), "end": event("y")}
+LISTED = {"events": (Event("x"), Event("y"))}
+
+
+def items(text, node=1):
+    """Items from ``x20 y30``."""
+    return [(int(word[1:]), node, word[0], 0) for word in text.split()]
+
+
+@pytest.mark.parametrize(("kind", "events", "values", "good", "bad"), [
+    ("absence", ONE, {}, "x5 x50 x90", "x70"),
+    ("response", PAIR, {"max": 5}, "x5 x20 y24", "x20 y30"),
+    ("precedence", {"event": event("x"), "needs": event("y")}, {"within": 5}, "x5 y15 x20", "y12 x20"),
+    ("absence", {"event": event("x"), "after": event("y")}, {"within": 5}, "y5 x7 y20 x30", "y20 x22"),
+    ("period", ONE, {"every": 10, "tolerance": 1}, "x15 x25 x35 x65 x75 x90", "x15 x25 x36 x48 x65 x70"),
+    ("rate", ONE, {"per": 10, "max": 1}, "x5 x6 x20 x39 x41", "x20 x25"),
+    ("rate", ONE, {"per": 20, "min": 1}, "x20 x35 x70", "x12 x35"),
+    ("duration", SPAN, {"max": 5}, "x1 y9 x20 y24", "x20 y30"),
+    ("duration", SPAN, {"max": 5, "quantile": 1}, "x1 y9 x20 y24", "x20 y30"),
+    ("order", LISTED, {}, "y5 y6 x20 y30 y50 y51 x61 y62", "x20 x21 y22"),
+    ("share", SPAN, {"max": 0.5}, "x1 y9 x20 y30 x42 y58 x61 y65 x81 y99", "x12 y42 x60 y75")])
+def test_each_kind(kind, events, values, good, bad):
+    """Right within the scope, whatever is outside; wrong within it; and wrong where the scope is not certain."""
+    same = kind in ("period", "rate", "duration", "order")
+    rule = {"scope": WORK, "events": events, "same_node": same, **values}
+    assert judged(kind, EDGES + items(good), **rule).verdict == "pass"
+    assert judged(kind, EDGES + items(good), **{**rule, "scope": None}).verdict != "pass"
+    assert judged(kind, EDGES + items(bad), **rule).verdict == "fail"
+    doubt = [(0, 11, 11, 1), (0, 61, 61, 1)]
+    assert judged(kind, EDGES + items(bad), losses=doubt, **rule).verdict == "undecided"
+    for edges in ([], EDGES[1:2]):
+        found = judged(kind, edges + items(bad), **rule)
+        assert (found.verdict, found.instances) == ("undecided", 0)
+        assert "the scope of the rule does not occur for sure" in found.notes
+
+
+def test_exclusion_within():
+    events = {"spans": (Event("x"), Event("y"))}
+    apart = items("x30 y45", 0) + items("x42 y50") + items("x62 y65", 0) + items("x66 y70")
+    assert judged("exclusion", EDGES + apart, WORK, events).verdict == "pass"
+    assert judged("exclusion", EDGES + apart, None, events).verdict == "fail"
+    found = judged("exclusion", EDGES + items("x45 y65", 0) + items("x50 y70"), WORK, events)
+    assert (found.verdict, found.where[0].time_ps) == ("fail", 60)
+
+
+def test_together_within():
+    """A turn is inside if one of its events is."""
+    rows = items("x5 x20 x90", 0) + items("x9 x21 x99")
+    assert judged("together", EDGES + rows, WORK, ONE, within=2).verdict == "pass"
+    assert judged("together", EDGES + rows, None, ONE, within=2).verdict == "fail"
+    assert judged("together", EDGES + items("x8 x20", 0) + items("x12 x21"), WORK, ONE, within=2).verdict == "fail"
+
+
+def test_what_was_lost_outside():
+    """It matters only where it may be inside."""
+    rule = {"scope": Scope(event("s", 0), event("e", 0)), "events": ONE}
+    assert judged("absence", EDGES, losses=[(1, 45, 55, 3)], **rule).verdict == "pass"
+    assert judged("absence", EDGES, losses=[(1, 45, 60, 3)], **rule).verdict == "undecided"
+
+
+def test_the_reason():
+    found = judged("absence", EDGES + items("x41"), WORK, ONE, slack=2)
+    assert [place.why for place in found.where] == ["whether it is in the scope of the rule is not certain"]
+
+
+def test_a_scope_that_never_is():
+    rule = Rule("rule", "absence", 1, ONE, scope=WORK)
+    with duckdb.connect(config={"threads": 1}) as db:
+        assert never(traced(EDGES[1:2], db=db), rule)
+        assert not never(traced(EDGES, db=db), replace(rule))
