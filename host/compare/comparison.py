@@ -1,7 +1,7 @@
 """The figures of two groups of recordings side by side: differences, their intervals, and verdicts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,10 +16,9 @@ from hypermon.host.compare.estimates import (
     holm,
     p_value,
 )
-from hypermon.host.compare.measures import Measure, measured
-from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.compare.measures import Measure
 
-__all__ = ["LEVEL", "QUANTILES", "THRESHOLDS", "Figure", "Interval", "compare", "compare_measures"]
+__all__ = ["LEVEL", "QUANTILES", "THRESHOLDS", "Figure", "Interval", "compare_measures"]
 
 #: The quantiles of durations; the probability of a false alarm among all figures.
 QUANTILES, LEVEL = {"p50": 0.5, "p90": 0.9, "p99": 0.99}, 0.01
@@ -71,20 +70,15 @@ class Figure:
         return f"{self.measure.kind}{':' * bool(self.measure.name)}{self.measure.name}.{self.figure}"
 
 
-def compare(first: Sequence[DecodedRun], second: Sequence[DecodedRun], level: float = LEVEL) -> list[Figure]:
-    """Compares two groups of recordings; :func:`.measured` says what it raises.
+def compare_measures(first: Mapping[Measure, Samples | Ratio], second: Mapping[Measure, Samples | Ratio],
+                     level: float = LEVEL) -> list[Figure]:
+    """Compares the measures of two groups of recordings. The same measures have the same result: the seed is fixed.
 
     Parameters
     ----------
     level : the probability that any of the figures is called different if there is no difference; the intervals
         contain the difference with the probability ``1 - level`` each.
     """
-    return compare_measures(measured(first), measured(second), level)
-
-
-def compare_measures(first: Mapping[Measure, Samples | Ratio], second: Mapping[Measure, Samples | Ratio],
-                     level: float = LEVEL) -> list[Figure]:
-    """The same for measures. The same measures have the same result: chance has a fixed seed."""
     rng = np.random.default_rng(_SEED)
     figures: list[Figure] = []
     for measure in sorted({*first, *second}):

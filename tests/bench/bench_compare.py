@@ -1,5 +1,6 @@
 """How `hypermon compare` decides on made-up samples, and how long it needs.
 
+    make bench BENCH=compare                                    # all three, smaller: some minutes
     python -m tests.bench.bench_compare false --pairs 1000      # pairs without a difference: how many are alarms?
     python -m tests.bench.bench_compare planted --pairs 100     # 1 % more in 10^6 samples: how often found in p99?
     python -m tests.bench.bench_compare speed --events 1e7      # two runs of so many nibbles in total
@@ -7,15 +8,17 @@
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from hypermon.host.compare.comparison import compare, compare_measures
+from hypermon.host.compare.comparison import compare_measures
 from hypermon.host.compare.estimates import Ratio, Samples
-from hypermon.host.compare.measures import Measure
+from hypermon.host.compare.measures import Measure, measured
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.made_run import made_run
 
 _SHAPES = {
@@ -61,7 +64,7 @@ def speed(asked, rng):
         runs = [made_run(Path(folder) / name, int(asked.events / 2), seed=seed)
                 for seed, name in enumerate(("first", "second"))]
         begun = time.perf_counter(), time.process_time()
-        figures = compare(runs[:1], runs[1:])
+        figures = compare_measures(measured(runs[:1]), measured(runs[1:]))
         print(f"{len(figures)} figures of {asked.events:,.0f} events: {time.perf_counter() - begun[0]:.1f} s, "
               f"{time.process_time() - begun[1]:.1f} s of a processor, "
               f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
@@ -69,11 +72,13 @@ def speed(asked, rng):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["false", "planted", "speed"])
+    parser.add_argument("what", nargs="?", choices=["false", "planted", "speed"])
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--events", type=float, default=1e7)
     asked = parser.parse_args()
-    {"false": false, "planted": planted, "speed": speed}[asked.what](asked, np.random.default_rng(1))
+    every = {"false": false, "planted": planted, "speed": speed}
+    for what in [asked.what] if asked.what else every:
+        every[what](asked, np.random.default_rng(1))
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def test_a_loss_excuses(grown):
 def test_what_was_kept_back_excuses(grown, rejected, discarded):
     own = grown(PERIOD)
     own.know(0, [-1, -1], 0, rejected, discarded)
-    own.add(pa.table([[10, 40], [0, 0], ["a", "a"], [0, 0]], schema=SCHEMA))
+    own.add(pa.table([[10, 30], [0, 0], ["a", "a"], [0, 0]], schema=SCHEMA))
     own.know(0, [60, 60], 0, rejected, discarded)
     assert not own.look()
 

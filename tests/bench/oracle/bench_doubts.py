@@ -1,20 +1,23 @@
 """How often `hypermon check` is undecided where brute force over completions of small random traces decides.
 
-    python -m tests.bench.bench_doubts --traces 1000 [--kinds response rate] [--scopes]
+    python tests/bench/oracle/bench_doubts.py --traces 1000 [--kinds response rate] [--scopes]
 
 Prints for each kind the shares of traces in which the judge and brute force are undecided, and in which only the judge
-is. Brute force draws completions at random, so that it may miss one: the latter share is an upper bound. A wrong
-ends the program with an error.
+is. Brute force draws completions at random, so that it may miss one: the latter share is an upper bound. A decision
+that is wrong ends the program with an error.
 """
 
 import argparse
 import random
+import sys
 import time
+from pathlib import Path
 
 import duckdb
 from hypermon.host.contracts.judge import JUDGES
 from hypermon.host.contracts.rules import KINDS
 
+sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.host.contracts.oracle import made_up, possible
 from tests.host.contracts.test_oracle import EDGES, EVENTS, made
 from tests.host.contracts.traces import traced
