@@ -10,6 +10,7 @@ from .control.registers import Registers
 from .input.intake import Intake
 from .layout import EXTRA_OUTPUTS, EXTRA_PINS, Geometry, Sink
 from .lib.reset_net import ResetNet
+from .lib.signatures import resting, skipping
 from .merge.merge import Merge
 from .regeneration.ports import Ports
 from .sinks.sinks import Sinks
@@ -44,14 +45,11 @@ class Capture(wiring.Component):
     sync_in, sync_out : the time of several boards, see :class:`~.board_sync.BoardSync`; only on a board that has it.
     pps_in, trigger_in, trigger_out : pins of extras, the inputs asynchronous; only on a board that has them.
     running : time runs; the first clock edge at which it is high is time 0.
-    advance, shift, slip : a simulation skips idle time at this edge; else 0. The number of windows whose ends are
-        skipped; clocks in addition to these whole windows, modulo 2**16; all the clocks, modulo 256, by which the
-        sweeps over the nodes move on.
-    quiet, horizon, left : when it may. The stream remains the same if nothing moves (``quiet``), the host takes
-        nothing meanwhile, no port has changed for the last 12 clocks and none does in the next 6, 32 clocks or more
-        are skipped, and fewer windows end than ``horizon``, minus 8 if windows of one clock end all the time.
-        ``left`` is the number of clocks to the end of the window. A skip with ``shift`` begins with at least
-        two and ends with at least one.
+    skip : a simulation skips idle time at this edge, see :func:`~.signatures.skipping`; else 0.
+    rest : when it may, see :func:`~.signatures.resting`. The stream remains the same if nothing moves (``quiet``), the
+        host takes nothing meanwhile, no port has changed for the last 12 clocks and none does in the next 6, 32 clocks
+        or more are skipped, and fewer windows end than ``horizon``, minus 8 if windows of one clock end all the time. A
+        skip with ``shift`` begins with at least two clocks ``left`` and ends with at least one.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
@@ -60,8 +58,7 @@ class Capture(wiring.Component):
             "strobe": In(geometry.nodes), "data": In(geometry.port_bits * geometry.nodes),
             "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout(geometry.stream_bytes))),
             "external_level": In(32), "external_high": In(32),
-            "running": Out(1), "advance": In(32), "shift": In(16), "slip": In(8),
-            "quiet": Out(1), "horizon": Out(32), "left": Out(16),
+            "running": Out(1), "skip": In(skipping()), "rest": Out(resting()),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
             **({"early": In(geometry.nodes * (geometry.phases - 1))} if geometry.halvings else {}),
             **{pin: In(1) for extra, pin in EXTRA_PINS.items() if extra in geometry.extras},
@@ -95,8 +92,15 @@ class Capture(wiring.Component):
         wiring.connect(m, registers.sinks, sinks.settings)
         wiring.connect(m, registers.accounts, accounts.settings)
 
+        # Time, and a simulation's skips of it.
+        wiring.connect(m, time.o, *(stage.time for stage in (intake, merge, sinks, accounts)),
+                       *([ports.time] if g.links else []))
+        wiring.connect(m, wiring.flipped(self.skip), time.skip, intake.skip, accounts.skip)
+        wiring.connect(m, accounts.rest, wiring.flipped(self.rest))
+
         # The path of an item.
         wiring.connect(m, ports.front, intake.front)
+        wiring.connect(m, ports.levels, intake.levels)
         wiring.connect(m, intake.items, merge.items)
         wiring.connect(m, merge.o, sinks.i)
         for k, (_, source) in enumerate(sources):
@@ -111,13 +115,10 @@ class Capture(wiring.Component):
 
         m.d.comb += [
             spine.clk.eq(ClockSignal()), spine_reset.i.eq(registers.clear), spine.rst.eq(spine_reset.o),
-            *(stage.clear.eq(registers.clear) for stage in (time, intake, accounts, blocker, buffer)),
-            *(stage.now.eq(time.now) for stage in (intake, sinks, accounts, registers)),
-            time.advance.eq(self.advance), time.shift.eq(self.shift), self.left.eq(time.left),
-            intake.slip.eq(self.slip), accounts.slip.eq(self.slip), self.running.eq(time.running),
-            merge.time.eq(time.merge), accounts.time.eq(time.merge), accounts.running.eq(time.running),
-            ports.pad_strobe.eq(self.strobe), ports.pad_data.eq(self.data), intake.live.eq(time.merge.live),
-            *(getattr(intake, name).eq(getattr(ports, name)) for name in intake.levels),
+            *(stage.clear.eq(registers.clear) for stage in (
+                time, intake, accounts, blocker, buffer, *([ports] if g.links else []))),
+            registers.now.eq(time.o.now), self.running.eq(time.o.running),
+            ports.pad_strobe.eq(self.strobe), ports.pad_data.eq(self.data),
             merge.longer.eq(registers.sinks.words | registers.sinks.events), sinks.ending.eq(accounts.ending),
 
             registers.vector_level.eq(merge.account.level),
@@ -126,7 +127,6 @@ class Capture(wiring.Component):
             accounts.leaves.eq(blocker.o.valid & blocker.o.ready),
             accounts.busy.eq(blocker.moving | buffer.moves | pbx.busy),
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window),
-            self.quiet.eq(accounts.quiet), self.horizon.eq(accounts.horizon),
         ]
         if Sink.EXTENDED in g.sinks:
             m.d.comb += [blocker.extended.eq(registers.sinks.extended), blocker.items.eq(sinks.longer)]
@@ -138,9 +138,7 @@ class Capture(wiring.Component):
             m.d.comb += [time.sync_in.eq(self.sync_in), self.sync_out.eq(time.sync_out)]
         if g.links:
             straps = (getattr(registers.intake, name) for name in ("rising", "falling", "after", "words", "events"))
-            m.d.comb += [ports.line.eq(self.line), ports.now.eq(time.now), ports.clear.eq(registers.clear),
-                         ports.enable.eq(time.merge.enable & time.running),
-                         self.straps.eq(Cat(nodes[:g.linked_nodes] for nodes in straps))]
+            m.d.comb += [ports.line.eq(self.line), self.straps.eq(Cat(nodes[:g.linked_nodes] for nodes in straps))]
         for k in range(g.links):
             wiring.connect(m, getattr(ports, f"account{k}"), getattr(accounts, f"link{k}"))
         if g.marked:

@@ -189,9 +189,9 @@ class PlainTop(Elaboratable):
             capture.bus.req.eq(self.pbx_req), capture.bus.more.eq(self.pbx_more), capture.bus.write.eq(self.pbx_write),
             capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
             self.pbx_ack.eq(capture.bus.ack), self.pbx_rdata.eq(capture.bus.rdata),
-            self.running.eq(capture.running), capture.advance.eq(self.advance),
-            capture.shift.eq(self.shift), capture.slip.eq(self.slip), self.left.eq(capture.left),
-            self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
+            self.running.eq(capture.running), capture.skip.advance.eq(self.advance),
+            capture.skip.shift.eq(self.shift), capture.skip.slip.eq(self.slip), self.left.eq(capture.rest.left),
+            self.quiet.eq(capture.rest.quiet), self.horizon.eq(capture.rest.horizon),
         ]
         if self.capture.geometry.halvings:
             m.d.comb += capture.early.eq(self.early)
@@ -204,14 +204,14 @@ class PlainTop(Elaboratable):
         if between := self.buffer or self.external:
             waits = Signal()     # beats are between the core and the link
             m.d.sync += waits.eq(between.level != 0)
-            m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
+            m.d.comb += self.quiet.eq(capture.rest.quiet & ~waits & ~capture.stream.valid)
         if capture.geometry.narrow:
             m.submodules.to_16 = to_16 = BeatsTo16()
             wiring.connect(m, stream, to_16.i)
             stream = to_16.o
             gathered = Signal()
             m.d.sync += gathered.eq(capture.stream.valid | to_16.o.valid)
-            m.d.comb += self.quiet.eq(capture.quiet & ~gathered & ~capture.stream.valid)
+            m.d.comb += self.quiet.eq(capture.rest.quiet & ~gathered & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external
             wiring.connect(m, capture.stream, external.i)

@@ -6,12 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..input.intake import intake_account
 from ..layout import COUNTER_BITS, EXTRA_PINS, GATE_CAUSES, BlockType, Counter, Extra, Geometry, Option, Sink
+from ..lib.signatures import board_clock, resting, skipping
 from ..lib.spine import in_spine
 from ..merge.merge import merge_account
 from ..regeneration.links import link_account
 from ..sinks.sinks import sink_account
 from ..stream.block_source import block_source
-from ..time.board_time import mark_time, window_time
+from ..time.board_time import mark_time
 from .activity import Activity
 from .census import Census
 from .counters import ROW, SWEPT, Counters, counter_rows
@@ -55,8 +56,7 @@ class Accounts(wiring.Component):
     -------
     settings : see :func:`account_settings`.
     clear : reset in progress.
-    time : see :func:`~.board_time.window_time`.
-    now, running : the window's number; time runs.
+    time : see :func:`~.signatures.board_clock`.
     intake, merge, sinks : see :func:`~.intake.intake_account`, :func:`~.merge.merge_account` and
         :func:`~.sinks.sink_account`.
     leaves, busy : a beat of the stream leaves; the blocker, the store or the bus is at work.
@@ -65,8 +65,8 @@ class Accounts(wiring.Component):
         LOSS blocks.
     pps_in, trigger_in : only on a board with such pins, see :class:`~.marks.Marks`.
     moments, marks : only on a board with marks: see :func:`~.board_time.mark_time`; a source of MARK blocks.
-    ending, quiet, horizon, slip : capture is disabled, and nothing more comes; for simulations that skip idle time, see
-        :class:`~.capture.Capture`.
+    ending : capture is disabled, and nothing more comes.
+    skip, rest : see :func:`~.signatures.skipping` and :func:`~.signatures.resting`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -75,12 +75,12 @@ class Accounts(wiring.Component):
         self.doubled = geometry.phases - 1 if geometry.guarded else 0
         self.pins = [pin for extra, pin in EXTRA_PINS.items() if extra in geometry.extras]
         super().__init__({
-            "settings": In(account_settings(geometry)), "clear": In(1), "time": In(window_time(geometry)),
-            "now": In(64), "running": In(1), "intake": In(intake_account(geometry)),
+            "settings": In(account_settings(geometry)), "clear": In(1), "time": In(board_clock(geometry)),
+            "intake": In(intake_account(geometry)),
             "merge": In(merge_account(geometry)), "sinks": In(sink_account(geometry)),
             "leaves": In(1), "busy": In(1),
             "loss": Out(block_source(geometry.beat_bytes)), "census": Out(block_source(geometry.beat_bytes)),
-            "ending": Out(1), "quiet": Out(1), "horizon": Out(32), "slip": In(8),
+            "ending": Out(1), "skip": In(skipping()), "rest": Out(resting()),
             **{f"link{k}": In(link_account()) for k in range(geometry.links)},
             **({"link_loss": Out(block_source())} if geometry.links else {}),
             **dict.fromkeys(self.pins, In(1)),
@@ -128,7 +128,7 @@ class Accounts(wiring.Component):
         return m
 
     def _take_losses(self, m: Module, loss: LossRecords | NarrowLossRecords) -> None:
-        merge, time = self.merge, self.time
+        merge, time = self.merge, self.time.window
         m.d.sync += [
             *(mine.eq(its) for mine, its in zip(loss.refused_by, merge.refused_by, strict=True)),
             loss.some.eq(Cat(merge.refused_by).any()), loss.closed.eq(merge.closed),
@@ -150,7 +150,7 @@ class Accounts(wiring.Component):
             *(counters.event[k].eq(events[counter]) for k, counter in enumerate(SWEPT)),
             *(mine.eq(its) for mine, its in zip(counters.beyond, merge.beyond, strict=True)),
             *([counters.twice.eq(self.intake.twice)] if self.doubled else []),
-            counters.clear.eq(self.clear), counters.slip.eq(self.slip),
+            counters.clear.eq(self.clear), counters.slip.eq(self.skip.slip),
             counters.latch.eq(Cat(census.latch, settings.latch)), census.copying.eq(counters.copying[0]),
             counters.reading.eq(Cat(census.reading, settings.reading)),
             counters.address[0].eq(census.address), counters.address[1].eq(settings.address),
@@ -160,7 +160,7 @@ class Accounts(wiring.Component):
     def _report(self, m: Module, census: Census, activity: Activity, changed: Signal) -> None:
         settings = self.settings
         m.d.comb += [
-            census.now.eq(self.now), census.window.eq(settings.window), census.running.eq(self.running),
+            census.now.eq(self.time.now), census.window.eq(settings.window), census.running.eq(self.time.running),
             census.slow.eq(settings.slow), census.enable.eq(settings.enable), census.drained.eq(activity.drained),
             census.changed.eq(changed), census.leaves.eq(self.leaves), census.counting.eq(self.sinks.counting),
             census.frames.eq(self.sinks.frames), census.frame_level.eq(self.sinks.frame_level),
@@ -171,13 +171,14 @@ class Accounts(wiring.Component):
 
     def _link(self, m: Module, census: Census) -> Signal:
         """The links' losses. Returns whether some of them still have to be reported or sent."""
-        time, settings = self.time, self.settings
+        time, settings = self.time.window, self.settings
         m.submodules.links = in_spine(links := LinkAccounts(self.geometry))
         for k in range(self.geometry.links):
             wiring.connect(m, wiring.flipped(getattr(self, f"link{k}")), getattr(links, f"account{k}"))
         wiring.connect(m, links.source, wiring.flipped(self.link_loss))
         m.d.comb += [
-            links.now.eq(self.now), links.window.eq(settings.window), links.enable.eq(settings.enable & self.running),
+            links.now.eq(self.time.now), links.window.eq(settings.window),
+            links.enable.eq(settings.enable & self.time.running),
             links.live.eq(time.live[:self.geometry.linked_nodes]), links.row.eq(census.row),
             census.refused.eq(links.refused), census.lost.eq(links.lost),
             census.unsure.eq(links.unsure), census.absent.eq(links.absent),
@@ -191,8 +192,8 @@ class Accounts(wiring.Component):
         wiring.connect(m, marks.source, wiring.flipped(self.marks))
         m.d.comb += [
             *(getattr(marks, pin).eq(getattr(self, pin)) for pin in self.pins),
-            marks.now.eq(self.now), marks.left.eq(self.moments.left), marks.follows.eq(self.settings.follow),
-            marks.enable.eq(self.settings.enable), marks.running.eq(self.running),
+            marks.now.eq(self.time.now), marks.left.eq(self.time.left), marks.follows.eq(self.settings.follow),
+            marks.enable.eq(self.settings.enable), marks.running.eq(self.time.running),
         ]
         if Extra.TRIGGER_IN in self.geometry.extras:
             m.d.comb += self.moments.triggered.eq(marks.triggered)
@@ -208,18 +209,18 @@ class Accounts(wiring.Component):
         if links is not None:
             outages = outages | links
         if not self.geometry.narrow:
-            m.d.comb += loss.slip.eq(self.slip)
+            m.d.comb += loss.slip.eq(self.skip.slip)
         m.d.comb += [
             activity.enable.eq(settings.enable), activity.strobed.eq(self.intake.busy), activity.changed.eq(changed),
             activity.pending.eq(merge.pending | sinks.owing), activity.frames.eq(sinks.waiting),
             activity.moving.eq(merge.moving | sinks.owing | sinks.counting | (outages if self.geometry.narrow else 0)),
-            activity.outages.eq(outages), activity.owed.eq(census.owed), activity.skips.eq(self.slip.any()),
+            activity.outages.eq(outages), activity.owed.eq(census.owed), activity.skips.eq(self.skip.slip.any()),
             activity.busy.eq(self.busy | self.clear | census.busy | counters.busy | marks),
-            self.ending.eq(activity.ending),
+            self.ending.eq(activity.ending), self.rest.left.eq(self.time.left),
             # A line never rests.
-            self.quiet.eq(activity.quiet & self.running & ~settings.follow if links is None else 0),
+            self.rest.quiet.eq(activity.quiet & self.time.running & ~settings.follow if links is None else 0),
         ]
-        m.d.sync += self.horizon.eq(Mux(
+        m.d.sync += self.rest.horizon.eq(Mux(
             merge.held, 0, Mux(census.horizon < sinks.horizon, census.horizon, sinks.horizon)))
 
     def _reduce(self, m: Module, counters: Counters) -> None:

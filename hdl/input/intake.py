@@ -12,6 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Option, Sink
+from ..lib.signatures import board_clock, port_levels, skipping
 from .front_ends import front_settings, front_signature
 from .glitch_filter import LASTING_BITS
 from .item_framer import ItemFramer
@@ -95,13 +96,11 @@ class Intake(wiring.Component):
 
     Members
     -------
-    strobe, early, data : see :class:`~.strobe_synchronizer.StrobeSynchronizer`.
-    further, torn : likewise, of the nodes of links; only on a board with links and the extended sink.
+    levels : from the ports, see :func:`~.signatures.port_levels`.
     settings : see :func:`intake_settings`.
-    live : nodes whose capture is enabled.
+    time : see :func:`~.signatures.board_clock`.
     clear : reset in progress.
-    now : the window's number, for the rate limit.
-    slip : see :class:`~.item_timeout.ItemTimeout`.
+    skip : see :func:`~.signatures.skipping`.
     front : see :func:`~.front_ends.front_signature`.
     items : to the gate.
     account : see :func:`intake_account`.
@@ -111,31 +110,23 @@ class Intake(wiring.Component):
         self.geometry, self.pad_stage = geometry, pad_stage
         self.framed = Sink.EXTENDED in geometry.sinks
         self.linked = geometry.linked_nodes if self.framed else 0
-        nodes = geometry.nodes
-        levels = {
-            "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
-            **({"early": In(nodes * (geometry.phases - 1))} if geometry.halvings else {}),
-            **({"further": In(self.linked), "torn": In(self.linked)} if self.linked else {}),
-        }
-        #: Members that come from the ports.
-        self.levels = list(levels)
         super().__init__({
-            **levels, "settings": In(intake_settings(geometry)), "live": In(nodes), "clear": In(1), "now": In(32),
-            "slip": In(8),
+            "levels": In(port_levels(geometry)), "settings": In(intake_settings(geometry)),
+            "time": In(board_clock(geometry)), "clear": In(1), "skip": In(skipping()),
             "items": Out(item_offer(geometry)), "account": Out(intake_account(geometry)),
             "front": In(front_signature(geometry)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        geometry, settings, offer = self.geometry, self.settings, self.items
-        nodes = geometry.nodes
+        geometry, settings, offer, levels = self.geometry, self.settings, self.items, self.levels
+        nodes, live = geometry.nodes, self.time.window.live
         m.submodules.synchronizer = synchronizer = StrobeSynchronizer(
             nodes, self.pad_stage, port_bits=geometry.port_bits, guard=geometry.guarded,
             phases=geometry.phases, emulated=geometry.emulated, linked=self.linked)
         rising, falling, after = self._edges(synchronizer)
         m.d.comb += [
-            synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
+            synchronizer.strobe.eq(levels.strobe), synchronizer.data.eq(levels.data),
             synchronizer.rising.eq(rising), synchronizer.falling.eq(falling),
             synchronizer.after.eq(after), offer.allow.eq(-1),
         ]
@@ -162,7 +153,7 @@ class Intake(wiring.Component):
             framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
             framer.words.eq(settings.words), framer.events.eq(settings.events), framer.clear.eq(self.clear),
             timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(settings.timeout),
-            timeout.slip.eq(self.slip),
+            timeout.slip.eq(self.skip.slip),
             framer.expired.eq(self._aborted(synchronizer, timeout) | (synchronizer.tears if self.linked else 0)),
             framer.admit.eq(offer.admit),
             offer.start.eq(framer.start), offer.nibble.eq(framer.nibble),
@@ -171,10 +162,10 @@ class Intake(wiring.Component):
         ]
         if self.linked:
             m.d.comb += [
-                synchronizer.further.eq(self.further), synchronizer.torn.eq(self.torn),
+                synchronizer.further.eq(levels.further), synchronizer.torn.eq(levels.torn),
                 framer.further.eq(synchronizer.continues)]
         if geometry.halvings:
-            m.d.comb += synchronizer.early.eq(self.early)
+            m.d.comb += synchronizer.early.eq(levels.early)
             m.d.sync += offer.half.eq(synchronizer.half)
         stirs.append(framer.open.any())
         if geometry.guarded:
@@ -188,8 +179,9 @@ class Intake(wiring.Component):
             if geometry.has(Option.RATE_LIMIT):
                 m.submodules.rate_limit = rate_limit = DomainRenamer({"sync": "spine"})(RateLimit(nodes))
                 m.d.comb += [
-                    rate_limit.items.eq(settings.items), rate_limit.span.eq(settings.span), rate_limit.now.eq(self.now),
-                    rate_limit.offer.eq(offer.start & self.live & keep),
+                    rate_limit.items.eq(settings.items), rate_limit.span.eq(settings.span),
+                    rate_limit.now.eq(self.time.now),
+                    rate_limit.offer.eq(offer.start & live & keep),
                 ]
                 allow = rate_limit.allow & keep
             m.d.comb += [
@@ -203,7 +195,7 @@ class Intake(wiring.Component):
             limited = offer.start & ~offer.allow
             m.d.sync += [
                 rejected.eq(synchronizer.rejected),
-                self.account.rejected.eq(self.live & self._misfits(m, rejected | limited)),
+                self.account.rejected.eq(live & self._misfits(m, rejected | limited)),
             ]
             if geometry.halvings:
                 # ... or both, with a runt while the filter is off.
@@ -213,7 +205,7 @@ class Intake(wiring.Component):
                 m.d.sync += [
                     twice.eq(synchronizer.twice),
                     self.account.twice.eq(Cat(
-                        self.live & (more | (fewer & limited)) for fewer, more in pairwise(before))),
+                        live & (more | (fewer & limited)) for fewer, more in pairwise(before))),
                 ]
             stirs.append(synchronizer.looking)
         if geometry.fronts:
@@ -226,7 +218,7 @@ class Intake(wiring.Component):
             ]
             stirs.append(self.front.busy)
             if not geometry.guarded:
-                m.d.sync += self.account.rejected.eq(self.live & self._misfits(m, 0))
+                m.d.sync += self.account.rejected.eq(live & self._misfits(m, 0))
         stirred = Signal(len(stirs))
         m.d.sync += [stirred.eq(Cat(stirs)), self.account.busy.eq(stirred.any())]
         return m

@@ -1,4 +1,4 @@
 """General-purpose cells, independent of the monitor.
 
-Flow: ram, fifo, skid, reset_net, spine, bit_sliced, lfsr, deadline
+Flow: ram, fifo, skid, signatures, reset_net, spine, bit_sliced, lfsr, deadline
 """

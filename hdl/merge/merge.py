@@ -10,8 +10,8 @@ from ..gate.node_fifo import NodeFifos
 from ..input.intake import item_offer
 from ..layout import GATE_CAUSES, Geometry, Sink
 from ..lib.fifo import StreamFifo
+from ..lib.signatures import board_clock
 from ..lib.spine import in_spine
-from ..time.board_time import window_time
 from .window import Window, vector_layout
 
 __all__ = ["Merge", "merge_account", "merged"]
@@ -71,7 +71,7 @@ class Merge(wiring.Component):
     Members
     -------
     items : from the intake.
-    time : see :func:`~.board_time.window_time`.
+    time : see :func:`~.signatures.board_clock`.
     longer : nodes whose items are longer than a nibble.
     o : see :func:`merged`.
     account : see :func:`merge_account`.
@@ -80,13 +80,13 @@ class Merge(wiring.Component):
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
         super().__init__({
-            "items": In(item_offer(geometry)), "time": In(window_time(geometry)), "longer": In(geometry.nodes),
+            "items": In(item_offer(geometry)), "time": In(board_clock(geometry)), "longer": In(geometry.nodes),
             "o": Out(merged(geometry)), "account": Out(merge_account(geometry)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        g, items, time, o, account = self.geometry, self.items, self.time, self.o, self.account
+        g, items, time, o, account = self.geometry, self.items, self.time.window, self.o, self.account
         nodes, framed = g.nodes, Sink.EXTENDED in g.sinks
         m.submodules.gate = in_spine(gate := DropGate(nodes))
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, framed, g.port_bits, self.ram))

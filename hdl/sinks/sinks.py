@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import COUNTER_BITS, EXTRA_OUTPUTS, BlockType, Extra, Geometry, Sink
 from ..layout import Window as WindowSetting
+from ..lib.signatures import board_clock
 from ..lib.spine import in_spine
 from ..merge.merge import merged
 from ..stream.block_source import block_source
@@ -76,7 +77,7 @@ class Sinks(wiring.Component):
     i : see :func:`~.merge.merged`.
     settings : see :func:`sink_settings`.
     account : see :func:`sink_account`.
-    now : the window's number.
+    time : see :func:`~.signatures.board_clock`.
     ending : capture is disabled, and nothing more comes.
     frames, compact : sources of FRAMES and of COMPACT blocks, of the sinks that exist.
     half, longer : stamps in COMPACT blocks count halves or quarters of a clock; some items are longer than a nibble.
@@ -90,7 +91,7 @@ class Sinks(wiring.Component):
         self.classic, self.extended = (sink in geometry.sinks for sink in (Sink.CLASSIC, Sink.EXTENDED))
         super().__init__({
             "i": In(merged(geometry)), "settings": In(sink_settings(geometry)), "account": Out(sink_account(geometry)),
-            "now": In(64), "ending": In(1),
+            "time": In(board_clock(geometry)), "ending": In(1),
             **({"frames": Out(block_source(geometry.beat_bytes))} if self.classic else {}),
             **({"compact": Out(block_source(geometry.beat_bytes)), "longer": Out(1)} if self.extended else {}),
             **({"half": Out(1)} if geometry.halvings else {}),
@@ -156,7 +157,7 @@ class Sinks(wiring.Component):
         wiring.connect(m, wiring.flipped(settings.frames), sink.access)
         wiring.connect(m, sink.source, wiring.flipped(self.frames))
         m.d.comb += [
-            sink.nibble.eq(self.i.nibble), sink.streaming.eq(settings.stream), sink.now.eq(self.now),
+            sink.nibble.eq(self.i.nibble), sink.streaming.eq(settings.stream), sink.now.eq(self.time.now),
             sink.flush.eq(settings.flush), sink.ending.eq(self.ending),
         ]
 
@@ -166,7 +167,7 @@ class Sinks(wiring.Component):
         m.d.comb += [
             sink.words.eq(settings.words), sink.events.eq(settings.events), sink.ended.eq(i.ended),
             sink.pressed.eq(i.pressed), sink.nibble.eq(i.nibble), sink.mark.eq(i.mark), i.fresh.eq(sink.fresh),
-            sink.streaming.eq(settings.stream), sink.now.eq(self.now), sink.limit.eq(settings.flush),
+            sink.streaming.eq(settings.stream), sink.now.eq(self.time.now), sink.limit.eq(settings.flush),
             sink.ending.eq(self.ending),
             sink.start.eq(settings.start), sink.stop.eq(settings.stop), sink.before.eq(settings.before),
             settings.triggered.eq(sink.triggered), settings.stopped.eq(sink.stopped),

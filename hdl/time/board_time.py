@@ -1,16 +1,17 @@
 """Board time: the window's number, for every stage that stamps or waits."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import Extra, Geometry, Sink
+from ..lib.signatures import board_clock, skipping
 from ..lib.spine import in_spine
 from .board_sync import BoardSync
 from .echo import Echo
 from .timebase import Timebase
 
-__all__ = ["BoardTime", "mark_time", "time_settings", "window_time"]
+__all__ = ["BoardTime", "mark_time", "time_settings"]
 
 
 def time_settings(geometry: Geometry) -> wiring.Signature:
@@ -35,21 +36,14 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
     })
 
 
-def window_time(geometry: Geometry) -> data.StructLayout:
-    """Time as the merge sees it: the window ends in this clock; its number; bits 31..0 of the number wrap at its end;
-    nodes that are captured; capture is enabled."""
-    return data.StructLayout({"end": 1, "now": 64, "wrap": 1, "live": geometry.nodes, "enable": 1})
-
-
 def mark_time(geometry: Geometry) -> wiring.Signature:
     """Signature of what marks and time tell each other, as seen from the time; of a board with marks.
 
-    left : see :class:`~.timebase.Timebase`.
     off, early : see :class:`~.board_sync.BoardSync`; only with the extra ``drift``.
     triggered : ``trigger_in`` has risen, for one clock; only on a board that has it.
     """
     return wiring.Signature({
-        "left": Out(16), **({"off": Out(1), "early": Out(1)} if Extra.DRIFT in geometry.extras else {}),
+        **({"off": Out(1), "early": Out(1)} if Extra.DRIFT in geometry.extras else {}),
         **({"triggered": In(1)} if Extra.TRIGGER_IN in geometry.extras else {}),
     })
 
@@ -61,27 +55,24 @@ class BoardTime(wiring.Component):
     -------
     settings : see :func:`time_settings`.
     clear : reset in progress.
-    running : time runs; the first clock edge at which it is high is time 0.
-    advance, shift, left : to skip time, see :class:`~.timebase.Timebase`.
+    skip : see :func:`~.signatures.skipping`.
     sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.BoardSync`.
     marks : see :func:`mark_time`; only on a board with marks.
-    merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
-    now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.
+    o : see :func:`~.signatures.board_clock`.
     """
 
     def __init__(self, geometry: Geometry):
         self.geometry = geometry
         super().__init__({
-            "settings": In(time_settings(geometry)), "clear": In(1), "running": Out(1), "advance": In(32),
-            "shift": In(16), "left": Out(16),
-            "merge": Out(window_time(geometry)), "now": Out(64),
+            "settings": In(time_settings(geometry)), "clear": In(1), "skip": In(skipping()),
+            "o": Out(board_clock(geometry)),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
             **({"marks": Out(mark_time(geometry))} if geometry.marked else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        geometry, settings, merge = self.geometry, self.settings, self.merge
+        geometry, settings, merge = self.geometry, self.settings, self.o.window
         nodes = geometry.nodes
         m.submodules.timebase = in_spine(timebase := Timebase(geometry, geometry.synced))
         live = Signal(nodes)
@@ -94,13 +85,11 @@ class BoardTime(wiring.Component):
             merge.live.eq(live), merge.enable.eq(settings.enable),
         ]
         untied = m.d.comb if geometry.narrow else m.d.sync
-        untied += self.now.eq(timebase.now)
+        untied += self.o.now.eq(timebase.now)
         m.d.comb += [
-            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), timebase.shift.eq(self.shift),
-            self.left.eq(timebase.left), self.running.eq(timebase.running),
+            timebase.window.eq(settings.window), timebase.advance.eq(self.skip.advance),
+            timebase.shift.eq(self.skip.shift), self.o.left.eq(timebase.left), self.o.running.eq(timebase.running),
         ]
-        if geometry.marked:
-            m.d.comb += self.marks.left.eq(timebase.left)
         if not geometry.synced:
             m.d.comb += timebase.start.eq(settings.enable)
             return m

@@ -4,9 +4,7 @@ A build needs half a minute, so the library is kept (see :mod:`..cache`). Its na
 Verilator's run-time library is the same for all boards, and is kept beside them.
 
 ``HYPERMON_BUILD=quick`` compiles in two thirds of the time; the result runs a tenth slower. It suits many boards that
-run for a short time, like those of the tests. ``HYPERMON_BUILD=fast`` compiles twice: the first library plays what
-boards usually see (:mod:`.training`), and its profile guides the second one. Without either, a run that is long enough
-to regain that time chooses it automatically.
+run for a short time, like those of the tests.
 """
 
 import contextlib
@@ -17,7 +15,6 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -51,17 +48,12 @@ _CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
 #: How it tests whether the clock has fallen.
 _CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
 #: Compiler flags of the parts of the model that run every clock, by HYPERMON_BUILD.
-_LEVELS = {"quick": ("-O1",), "": ("-O3",), "fast": ("-O3", "-fprofile-use", "-fprofile-partial-training",
-                                                      "-Wno-missing-profile")}
+_LEVELS = {"quick": ("-O1",), "": ("-O3",)}
 #: More of them for a board with the classic sink alone. The code of one clock is larger than the first cache for
 #: instructions; branches over what does not happen are faster there than code that computes both ways.
 _BRANCHES = ("-fno-tree-vectorize", "-fno-if-conversion", "-fno-if-conversion2")
-#: To write a profile.
-_PROFILED = ("-O3", "-fprofile-generate", "-fprofile-update=single")
 #: Likewise of the parts that run once (as much text again), and of the run-time library.
 _SLOW, _RUNTIME = ("-O0",), ("-O1",)
-#: Computed clocks from which on a profile saves more time than it costs, by whether the board has the extended sink.
-_LONG = {False: 1_000_000_000, True: 250_000_000}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +79,11 @@ class Shell:
     packages: tuple[tuple[str, str], ...] = ()
 
 
-def library(geometry: layout.Geometry, shell: Shell | None = None, clocks: int = 0) -> Path:
+def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     """The shared library of the virtual board of ``geometry``, built if it does not exist yet.
 
     Two processes that need the same library at the same time build it once. Without a ``shell``, it is the one of
-    :mod:`.link`, which has the bus and the stream themselves. ``clocks`` is the number of clocks that are to be
-    computed, as far as it is known: it chooses how well the library is compiled, unless HYPERMON_BUILD does.
+    :mod:`.link`, which has the bus and the stream themselves.
 
     Raises
     ------
@@ -101,7 +92,9 @@ def library(geometry: layout.Geometry, shell: Shell | None = None, clocks: int =
     """
     directory = cache_directory()
     shell = shell or _plain()
-    level = _level(geometry, shell, clocks, directory)
+    level = os.environ.get("HYPERMON_BUILD", "")
+    if level not in _LEVELS:
+        raise HypermonError(f"HYPERMON_BUILD must be quick or empty, not {level!r}")
     target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell, level)}.so"
     if target.exists():
         return target
@@ -111,27 +104,13 @@ def library(geometry: layout.Geometry, shell: Shell | None = None, clocks: int =
         directory.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock")):
             if not target.exists():
-                _say(f"building the virtual board, {geometry.nodes} nodes: "
-                     f"{'a minute, for long runs' if level == 'fast' else 'half a minute'}, once")
+                _say(f"building the virtual board, {geometry.nodes} nodes: half a minute, once")
                 with tempfile.TemporaryDirectory(dir=directory) as scratch:
                     tools.build(geometry, shell, Path(scratch)).replace(target)
     except OSError as error:
         raise HypermonError(f"the virtual board cannot be kept in {directory}: {error.strerror} "
                             "(HYPERMON_CACHE chooses another directory)") from None
     return target
-
-
-def _level(geometry: layout.Geometry, shell: Shell, clocks: int, directory: Path) -> str:
-    """The key of ``_LEVELS`` for a run of this number of clocks."""
-    level = os.environ.get("HYPERMON_BUILD", "")
-    if level not in _LEVELS:
-        raise HypermonError(f"HYPERMON_BUILD must be quick, fast or empty, not {level!r}")
-    if shell.harness != _HARNESS:       # it cannot be trained
-        return "" if level == "fast" else level
-    if level:
-        return level
-    trained = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell, 'fast')}.so"
-    return "fast" if trained.exists() or clocks >= _LONG[layout.Sink.EXTENDED in geometry.sinks] else ""
 
 
 def _say(line: str) -> None:
@@ -239,21 +218,14 @@ class _Tools:
                  *(f"-D{name}={value}" for name, value in shell.defines),
                  "-I", str(_PARTS[0].parent), "-I", str(model))
         clang = "clang" in _said(self.compiler, "--version")
-        guided = self.level == "fast" and not clang
-        best = () if clang else _branches(geometry, self.level)
-        first = _PROFILED if guided else _LEVELS["" if self.level == "fast" else self.level]
-        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, (*first, *best)), (slow, _SLOW))]
+        best = (*_LEVELS[self.level], *(() if clang else _branches(geometry, self.level)))
+        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, best), (slow, _SLOW))]
         try:
             runtime = self._runtime(scratch.parent)
         finally:
             _finish(*running)
         objects = [*(str(unit.with_suffix(".o")) for unit in (fast, slow)), str(runtime), "-pthread"]
         target = scratch / "board.so"
-        if guided:
-            profiled = scratch / "profiled.so"
-            _run([self.compiler, "-shared", "-o", str(profiled), *objects, "-fprofile-generate"])
-            _train(profiled, geometry)
-            _finish(self._compiling(fast, *_LEVELS["fast"], *best, *flags))
         _run([self.compiler, "-shared", "-o", str(target), *objects])
         return target
 
@@ -283,15 +255,6 @@ class _Tools:
         include = self.root / "include"
         return _start([self.compiler, *_CXX_FLAGS, *flags, "-I", str(include), "-I", str(include / "vltstd"),
                        "-c", str(unit), "-o", str(unit.with_suffix(".o"))])
-
-
-def _train(profiled: Path, geometry: layout.Geometry) -> None:
-    """Lets a library write its profile, in a process of its own: it does so when that ends."""
-    done = subprocess.run([sys.executable, "-m", "hypermon.sim.virtual.training", str(profiled)],
-                          input=pickle.dumps(geometry), capture_output=True)
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").splitlines() or ["no output"]
-        raise HypermonError(f"the virtual board cannot be trained: {lines[-1].strip()}")
 
 
 def _said(*command: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from pathlib import Path
 
 import numpy as np
 from hypermon.hdl.layout import (
@@ -42,9 +41,6 @@ APERTURE_PS = 1000
 PATIENCE = 1 << 14
 #: More bits than a line of a front end must be idle.
 _PAUSE_BITS = 12
-
-#: Computed clocks of a change of the stimulus that is apart from all others.
-_ISOLATED = 40
 
 _CONTROL = REGISTERS["CONTROL"].offset
 _WINDOW = REGISTERS["WINDOW"].offset
@@ -217,7 +213,7 @@ class VirtualLink(VerilatedBoard):
             settle=LATENCY + 2 * longest + (2 * LINK_REPLAY_CLOCKS if geometry.links else 0)
             + (2 << FRONT_SPAN_BITS if geometry.fronted else 0), bus_delay=bus_delay,
             skip=skip, rest=(Rest.ON if skip else Rest.OFF) if rest is None else rest)
-        path = self._library(geometry, shell, _clocks(stimulus, geometry))
+        path = library(geometry, shell)
         self._begin(_load(str(path)), "board", geometry, stimulus, ctypes.byref(config))
         for begin, end in pauses:
             self._dll.board_stall(self._board, begin, end)
@@ -276,9 +272,6 @@ class VirtualLink(VerilatedBoard):
     def common_ps(self) -> int:
         """Time of the board that leads at the next clock edge of this one; 0 before."""
         return 0 if self._wired is None else int(self._wired.board_common_ps(self._open))
-
-    def _library(self, geometry: Geometry, shell: Shell | None, clocks: int) -> Path:
-        return library(geometry, shell, clocks)
 
     def read(self, address: int) -> int:
         """Reads the register at a byte address."""
@@ -400,12 +393,6 @@ class VirtualLink(VerilatedBoard):
     def _done(self, answered: int, address: int) -> None:
         if not answered:
             raise HypermonError(f"{self.uri}: the board does not answer at {address:#x}")
-
-
-def _clocks(stimulus: Stimulus, geometry: Geometry) -> int:
-    """About the number of clocks that are computed for a stimulus: between its changes, those of an isolated one."""
-    gaps = np.diff(stimulus.time_ps, prepend=0) // geometry.ps(1)
-    return int(np.minimum(gaps, _ISOLATED).sum())
 
 
 def _joined(stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]]) -> list[tuple[int, int]]:

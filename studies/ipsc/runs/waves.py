@@ -67,13 +67,13 @@ def _simulated(figure: int, writes: list[Writes], us: float) -> list[Row]:
         for clock in range(len(levels[0])):
             strobe = sum(own[clock] >> 4 << node for node, own in enumerate(levels))
             data = sum((own[clock] & 15) << 4 * node for node, own in enumerate(levels))
-            ctx.set(intake.strobe, strobe)
-            ctx.set(intake.data, data)
+            ctx.set(intake.levels.strobe, strobe)
+            ctx.set(intake.levels.data, data)
             leaves = ctx.get(builder.o.valid)
             words = ctx.get(builder.o.p.frame) if leaves else 0
             rows.append({"figure": figure, "clock": clock, "ns": clock * clock_ps // 1000, "strobe": strobe,
                          "data": data, "push": ctx.get(intake.items.push & merge.items.admit),
-                         "nibble": ctx.get(intake.items.nibble), "end": ctx.get(time.merge.end),
+                         "nibble": ctx.get(intake.items.nibble), "end": ctx.get(time.o.window.end),
                          "vector": words >> 64 & 0xffff if leaves else -1,
                          "stamp": words >> 96 & 0xffffffff if leaves else -1})
             await ctx.tick()
@@ -90,11 +90,11 @@ def _wired(geometry: Geometry, intake: Intake, time: BoardTime, merge: Merge, bu
     m = Module()
     m.domains.spine = ClockDomain()
     m.submodules += [intake, time, merge, builder]
+    wiring.connect(m, time.o, intake.time, merge.time)
     wiring.connect(m, intake.items, merge.items)
     wiring.connect(m, merge.o.vectors, builder.i)
     m.d.comb += [
-        ClockSignal("spine").eq(ClockSignal()), merge.time.eq(time.merge), intake.live.eq(time.merge.live),
-        intake.now.eq(time.now), builder.nibble.eq(merge.o.nibble), merge.o.pop.eq(builder.pop),
+        ClockSignal("spine").eq(ClockSignal()), builder.nibble.eq(merge.o.nibble), merge.o.pop.eq(builder.pop),
         merge.o.busy.eq(builder.busy), merge.o.stuck.eq(builder.stuck),
     ]
     return m

@@ -113,7 +113,7 @@ class Bench:
 
     async def step(self, ctx, rate, outages, grant, take, **members):
         dut, self.ctx = self.dut, ctx
-        for target, value in ((dut.time.now, self.now), (dut.now, self.now), *(
+        for target, value in ((dut.time.window.now, self.now), (dut.time.now, self.now), *(
                 (getattr(dut, name), value) for name, value in members.items())):
             ctx.set(target, value)
         self.gate(rate, outages)
@@ -181,9 +181,9 @@ def test_a_run_is_told_as_it_was(board):
             ctx.set(field, value)
         while ctx.get(settings.clearing) or bench.now % 1024:
             await bench.step(ctx, *idle, clear=1)
-        ctx.set(dut.running, 1)
+        ctx.set(dut.time.running, 1)
         ctx.set(settings.enable, 1)
-        ctx.set(dut.time.enable, 1)
+        ctx.set(dut.time.window.enable, 1)
         for _ in range(300):
             await bench.step(ctx, *silent, clear=0)
         flags = CensusFlag.FOLLOWS | CensusFlag.STRAYED | CensusFlag.TRIGGERED
@@ -196,10 +196,10 @@ def test_a_run_is_told_as_it_was(board):
             long, *rates = PHASES[name]
             for _ in range(long):
                 await bench.step(ctx, *rates)
-                assert not ctx.get(dut.quiet)
+                assert not ctx.get(dut.rest.quiet)
         # The last ones of the run; something is still on its way for a while.
         ctx.set(settings.enable, 0)
-        ctx.set(dut.time.enable, 0)
+        ctx.set(dut.time.window.enable, 0)
         for k in range(700):
             ctx.set(dut.merge.pending, k < 100)
             ctx.set(dut.sinks.waiting, k < 200)
@@ -214,14 +214,14 @@ def test_a_run_is_told_as_it_was(board):
         bench.judge_census(last, CensusFlag.STOP | flags, told, bench.sums)
         bench.judge_losses()
         # Quiet only if no other board's time is followed.
-        assert not ctx.get(dut.quiet)
+        assert not ctx.get(dut.rest.quiet)
         ctx.set(settings.follow, 0)
         await bench.step(ctx, *silent)
-        assert ctx.get(dut.quiet)
-        horizon = ctx.get(dut.horizon)
+        assert ctx.get(dut.rest.quiet)
+        horizon = ctx.get(dut.rest.horizon)
         ctx.set(dut.sinks.horizon, 99)
         await ctx.tick()
-        assert horizon > 99 == ctx.get(dut.horizon)
+        assert horizon > 99 == ctx.get(dut.rest.horizon)
 
         # The host's own copy.
         ctx.set(settings.latch, 1)

@@ -37,7 +37,7 @@ def test_mask_and_limit(mask, limit):
     async def bench(ctx):
         for name, value in (("rising", -1), ("live", -1), ("mask", mask), ("items", limit), ("span", SPAN),
                             ("words", words), ("events", events), ("timeout", 10_000)):
-            ctx.set(getattr(dut if name == "live" else dut.settings, name), value)
+            ctx.set(dut.time.window.live if name == "live" else getattr(dut.settings, name), value)
         await ctx.tick().repeat(10)
         written = [[] for _ in range(NODES)]        # nibbles of the items, by interval
         passed = [[] for _ in range(NODES)]
@@ -58,9 +58,9 @@ def test_mask_and_limit(mask, limit):
                 elif not level[n] and clock == free[n] - 1:
                     # Of events of one or two bytes the first nibble says so.
                     nibble[n] = rng.randint(1, 2) if events >> n & 1 and not left[n] else rng.getrandbits(4)
-            ctx.set(dut.now, clock)
-            ctx.set(dut.strobe, sum(bit << n for n, bit in enumerate(level)))
-            ctx.set(dut.data, sum(value << 4 * n for n, value in enumerate(nibble)))
+            ctx.set(dut.time.now, clock)
+            ctx.set(dut.levels.strobe, sum(bit << n for n, bit in enumerate(level)))
+            ctx.set(dut.levels.data, sum(value << 4 * n for n, value in enumerate(nibble)))
             starts = ctx.get(dut.items.start)
             let = starts & ctx.get(dut.items.allow)
             ctx.set(dut.items.admit, let)
@@ -92,11 +92,11 @@ def test_runts_and_limit(limit):
     async def bench(ctx):
         for name, value in (("rising", -1), ("falling", -1), ("live", -1), ("mask", -1), ("items", limit),
                             ("span", 31), ("timeout", 10_000)):
-            ctx.set(getattr(dut if name == "live" else dut.settings, name), value)
+            ctx.set(dut.time.window.live if name == "live" else getattr(dut.settings, name), value)
         await ctx.tick().repeat(10)
         passed = rejected = twice = 0
         for clock in range(runts * 8 + 20):
-            ctx.set(dut.early, clock % 8 == 0 and clock < runts * 8)
+            ctx.set(dut.levels.early, clock % 8 == 0 and clock < runts * 8)
             let = ctx.get(dut.items.start) & ctx.get(dut.items.allow) & 1
             ctx.set(dut.items.admit, let)
             passed, rejected, twice = (passed + let, rejected + (ctx.get(dut.account.rejected) & 1),

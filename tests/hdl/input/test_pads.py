@@ -34,9 +34,9 @@ def test_items(half_clock, port_bits):
     m = Module()
     m.submodules.pads = pads = Pads(geometry)
     m.submodules.dut = dut = Intake(geometry, pad_stage=False)
-    m.d.comb += [dut.strobe.eq(pads.strobe), dut.data.eq(pads.data)]
+    m.d.comb += [dut.levels.strobe.eq(pads.strobe), dut.levels.data.eq(pads.data)]
     if half_clock:
-        m.d.comb += dut.early.eq(pads.early)
+        m.d.comb += dut.levels.early.eq(pads.early)
     writes = [strobes(rng, 60, port_bits) for _ in range(NODES)]
     changes = sorted(
         change for n, one in enumerate(writes) for time, value in one
@@ -55,7 +55,7 @@ def test_items(half_clock, port_bits):
 
     async def watch(ctx):
         ctx.set(dut.settings.rising, -1)
-        ctx.set(dut.live, -1)
+        ctx.set(dut.time.window.live, -1)
         ctx.set(dut.settings.mask, -1)
         edge = 0        # behind which we are; the first one comes half a period after the start
         async for _ in ctx.tick():

@@ -78,7 +78,7 @@ class Bench:
         starts = sum(1 << n for n in writes if rng.random() < rate)
         live, allow, nibbles, halves = (rng.getrandbits(4 * NODES) for _ in range(4))
         live, allow = (value if rng.random() < 0.1 else -1 % (1 << NODES) for value in (live, allow))
-        for target, value in ((items.start, starts), (items.allow, allow), (self.dut.time.live, live),
+        for target, value in ((items.start, starts), (items.allow, allow), (self.dut.time.window.live, live),
                               (items.nibble, nibbles), (items.ends, -1)):
             ctx.set(target, value)
         if self.planes:
@@ -171,7 +171,7 @@ class Bench:
                 assert not ctx.get(o.pressed)
 
     async def step(self, ctx, rate, takes, stuck, in_turn=False):
-        time = self.dut.time
+        time = self.dut.time.window
         for target, value in ((time.now, self.window(self.clock)), (time.enable, 1),
                               (time.end, self.clock % self.clocks == self.clocks - 1)):
             ctx.set(target, value)
@@ -224,7 +224,7 @@ def test_an_item_that_does_not_fit_is_refused_whole():
     dut = Merge(Geometry(nodes=1, node_depth=DEPTH, vector_depth=VECTORS, sinks=(Sink.EXTENDED,)))
 
     async def bench(ctx):
-        ctx.set(dut.time.live, 1)
+        ctx.set(dut.time.window.live, 1)
         ctx.set(dut.longer, 1)
         ctx.set(dut.items.allow, 1)
         level = 0

@@ -27,8 +27,8 @@ def test_without_links_the_pads_pass(phases):
             if phases > 1:
                 early %= 1 << 5 * (phases - 1)
                 ctx.set(dut.pad_early, early)
-                assert ctx.get(dut.early) == early
-            assert (ctx.get(dut.strobe), ctx.get(dut.data)) == (strobe, data)
+                assert ctx.get(dut.levels.early) == early
+            assert (ctx.get(dut.levels.strobe), ctx.get(dut.levels.data)) == (strobe, data)
             await ctx.tick()
 
     m = Module()
@@ -60,12 +60,12 @@ def test_linked_nodes_come_first(phases):
             ctx.set(dut.pad_strobe, pads)
             ctx.set(dut.pad_data, nibbles)
             ctx.set(dut.pad_early, early)
-            strobe, data = ctx.get(dut.strobe), ctx.get(dut.data)
+            strobe, data = ctx.get(dut.levels.strobe), ctx.get(dut.levels.data)
             assert strobe >> LINK_NODES == pads >> LINK_NODES
             assert data >> 4 * LINK_NODES == nibbles >> 4 * LINK_NODES
             linked = strobe & 0xff
             for at in range(0, 12 * (phases - 1), 12):
-                assert ctx.get(dut.early) >> at & 0xfff == (early >> at & 0xf00) | linked
+                assert ctx.get(dut.levels.early) >> at & 0xfff == (early >> at & 0xf00) | linked
             if linked != before:
                 seen.append((clock, linked ^ before, data >> 4 * 3 & 15))
             before = linked

@@ -61,7 +61,7 @@ def test_no_item_is_made_of_two():
     m.submodules.twin = twin = Intake(Geometry(8, sinks=(Sink.EXTENDED,)))
     m.d.comb += [
         links.samples.eq(wired.samples),
-        *(getattr(linked, name).eq(getattr(links, name)) for name in linked.levels),
+        *(getattr(linked.levels, name).eq(getattr(links, name)) for name in linked.levels.signature.members),
     ]
     mine, its = Items(linked), Items(twin)
     writers = Writers(6, lambda clock: 25 if clock < CLOCKS - 5000 else 0)
@@ -74,14 +74,14 @@ def test_no_item_is_made_of_two():
         for name, value in (("rising", 255), ("falling", 255), ("events", EVENTS), ("words", WORDS)):
             ctx.set(getattr(wired, name), value)
         for side in (linked, twin):
-            ctx.set(side.live, 255)
+            ctx.set(side.time.window.live, 255)
         await ctx.tick().repeat(SEARCH)
         for clock in range(CLOCKS):
             strobe, data = writers(clock)
             ctx.set(wired.strobe, strobe)
             ctx.set(wired.data, data)
-            ctx.set(twin.strobe, strobe)
-            ctx.set(twin.data, data)
+            ctx.set(twin.levels.strobe, strobe)
+            ctx.set(twin.levels.data, data)
             # One frame in four has a wrong bit.
             ctx.set(wired.wrong, 1 if rng.random() < 1 / 512 else 0)
             mine(ctx, clock)

@@ -65,7 +65,7 @@ def test_the_chosen_one_gets_everything(sinks, chosen):
             ctx.set(i.nibble, sum((queues[n].popleft() if popped >> n & 1 else rng.getrandbits(4)) << 4 * n
                                   for n in range(NODES)))
             popped = ctx.get(i.pop)
-            ctx.set(dut.now, now)
+            ctx.set(dut.time.now, now)
             ctx.set(dut.ending, ending)
             for sink, source in sources.items():
                 source.step(ctx, grant, take)

@@ -57,7 +57,7 @@ def test_every_stage_is_told_the_same_time(board, window):
     wraps = []
 
     async def bench(ctx):
-        settings, merge = dut.settings, dut.merge
+        settings, merge = dut.settings, dut.o.window
         ctx.set(settings.window, window)
         for _ in range(4):
             ctx.set(spine.rst, 1)
@@ -76,15 +76,15 @@ def test_every_stage_is_told_the_same_time(board, window):
                 clear = rng.random() < 0.05
                 skip = rng.choice([1, 7, 2**31 - 1]) if time.ran >= 0 and rng.random() < 0.03 else 0
                 for field, value in ((settings.enable, enable), (settings.mask, mask), (dut.clear, clear),
-                                     (dut.advance, skip)):
+                                     (dut.skip.advance, skip)):
                     ctx.set(field, value)
                 times, enables = [time.told(), *times[:2]], [enable, *enables[:2]]
                 live = [mask if enable and not clear else 0, *live[:3]]
-                assert ctx.get(dut.running) == (time.ran >= 0)
+                assert ctx.get(dut.o.running) == (time.ran >= 0)
                 if clock > 3:
                     assert tuple(ctx.get(merge[name]) for name in ("end", "now", "wrap")) == times[late]
                     assert (ctx.get(merge.live), ctx.get(merge.enable)) == (live[1 + late], enables[late])
-                    assert ctx.get(dut.now) == times[copied][1]
+                    assert ctx.get(dut.o.now) == times[copied][1]
                 wraps.append(times[0][2])
                 await ctx.tick()
                 time.tick(enable, skip)
@@ -111,15 +111,15 @@ def test_follows_another_board(drift):
         ran = level = 0
         for clock in range(other[-1] + (PATIENCE + 1) * period):
             ctx.set(dut.sync_in, any(0 <= clock - rise < period // 2 for rise in other))
-            running = ctx.get(dut.running)
+            running = ctx.get(dut.o.running)
             assert ctx.get(settings.waits) == (not running)
             assert not running or clock > other[0], "started, and the other board has not"
-            assert running or not ctx.get(dut.merge.live), "captured before time runs"
+            assert running or not ctx.get(dut.o.window.live), "captured before time runs"
             if running and clock < other[-1]:
                 assert not ctx.get(settings.missing)
             ran += running
             if ran > 4:
-                assert ctx.get(dut.merge.live) == (1 << nodes) - 1
+                assert ctx.get(dut.o.window.live) == (1 << nodes) - 1
             before, level = level, ctx.get(dut.sync_out)
             if level and not before:
                 mine.append(clock)

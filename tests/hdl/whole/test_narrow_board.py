@@ -6,7 +6,7 @@ What such a board tells must be just as exact, so the tests are those; here stan
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
 
-from . import test_exact as exact
+from . import exact, test_exact
 
 CLASSIC = Sink.CLASSIC
 #: By name; soon full, and as one of 16 nodes.
@@ -22,48 +22,48 @@ BOTH = pytest.mark.parametrize("name", NARROW)
 @WINDOWS
 @BOTH
 def test_traffic(name, window):
-    exact.test_traffic(name, CLASSIC, window, 0)
+    test_exact.test_traffic(name, CLASSIC, window, 0)
 
 
 @pytest.mark.parametrize("host", ["slow", "stalled", "crawling"])
 @WINDOWS
 @BOTH
 def test_overrun(name, window, host):
-    exact.test_overrun(name, CLASSIC, window, host)
+    test_exact.test_overrun(name, CLASSIC, window, host)
 
 
 @BOTH
 def test_fast_nodes(name):
     # A frame leaves in eight clocks, so with shorter windows it is the frame FIFO that is full.
-    exact.test_fast_nodes(name, CLASSIC, Window.NS800)
+    test_exact.test_fast_nodes(name, CLASSIC, Window.NS800)
 
 
 @WINDOWS
 def test_silence(window):
-    exact.test_silence("narrow", CLASSIC, window)
+    test_exact.test_silence("narrow", CLASSIC, window)
 
 
 @BOTH
 def test_resets(name):
-    exact.test_resets(name, CLASSIC)
+    test_exact.test_resets(name, CLASSIC)
 
 
 def test_registers():
-    exact.test_registers("narrow")
+    test_exact.test_registers("narrow")
 
 
 def test_heartbeat():
-    exact.test_heartbeat("narrow", CLASSIC, Window.NS800, 0)
+    test_exact.test_heartbeat("narrow", CLASSIC, Window.NS800, 0)
 
 
 @BOTH
 def test_vectors(name):
-    exact.test_vectors(name)
+    test_exact.test_vectors(name)
 
 
 def test_stop_behind_a_strobe():
-    exact.test_stop_behind_a_strobe("narrow", CLASSIC)
+    test_exact.test_stop_behind_a_strobe("narrow", CLASSIC)
 
 
 def test_far():
-    exact.test_far("narrow", CLASSIC)
+    test_exact.test_far("narrow", CLASSIC)

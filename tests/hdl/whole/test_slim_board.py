@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
 
-from . import test_exact as exact
+from . import exact, test_exact
 
 #: By name; soon full, with rows of two frames to three beats; and with a store, as a board of 16 nodes has.
 SLIM = {
-    "slim": replace(exact._SMALL, beat_bytes=4),
+    "slim": replace(exact.SMALL, beat_bytes=4),
     "slim-deep": replace(Geometry.extended(16), beat_bytes=4),
 }
 exact.BOARDS.update({(name, sink): geometry for name, geometry in SLIM.items() for sink in Sink})
@@ -27,45 +27,45 @@ BOTH = pytest.mark.parametrize("name", SLIM)
 @SINKS
 @BOTH
 def test_traffic(name, sink, window):
-    exact.test_traffic(name, sink, window, 0)
+    test_exact.test_traffic(name, sink, window, 0)
 
 
 @pytest.mark.parametrize("host", ["slow", "stalled", "crawling"])
 @WINDOWS
 @SINKS
 def test_overrun(sink, window, host):
-    exact.test_overrun("slim", sink, window, host)
+    test_exact.test_overrun("slim", sink, window, host)
 
 
 @SINKS
 def test_fast_nodes(sink):
-    exact.test_fast_nodes("slim", sink, Window.NS800)
+    test_exact.test_fast_nodes("slim", sink, Window.NS800)
 
 
 @WINDOWS
 @SINKS
 def test_silence(sink, window):
-    exact.test_silence("slim", sink, window)
+    test_exact.test_silence("slim", sink, window)
 
 
 @SINKS
 @BOTH
 def test_resets(name, sink):
-    exact.test_resets(name, sink)
+    test_exact.test_resets(name, sink)
 
 
 def test_registers():
-    exact.test_registers("slim")
+    test_exact.test_registers("slim")
 
 
 @SINKS
 def test_heartbeat(sink):
-    exact.test_heartbeat("slim", sink, Window.NS800, 0)
+    test_exact.test_heartbeat("slim", sink, Window.NS800, 0)
 
 
 @SINKS
 def test_far(sink):
-    exact.test_far("slim", sink)
+    test_exact.test_far("slim", sink)
 
 
 @pytest.mark.parametrize(("sink", "loads"), [

@@ -32,10 +32,10 @@ class FramedPair(wiring.Component):
         for side, out, source in ((linked, self.mine, receiver), (twin, self.its, self)):
             m.submodules += DomainRenamer({"spine": "sync"})(side)
             m.d.comb += [
-                *(getattr(side, name).eq(getattr(source, name)) for name in side.levels),
+                *(getattr(side.levels, name).eq(getattr(source, name)) for name in side.levels.signature.members),
                 side.settings.rising.eq(-1), side.settings.falling.eq(-1), side.settings.timeout.eq(-1),
                 side.settings.mask.eq(-1), side.settings.words.eq(self.words), side.settings.events.eq(self.events),
-                side.live.eq(-1), side.items.admit.eq(side.items.start),
+                side.time.window.live.eq(-1), side.items.admit.eq(side.items.start),
                 out.eq(Cat(side.items.start, side.items.push, side.items.cut, side.items.nibble)),
             ]
         m.d.comb += [

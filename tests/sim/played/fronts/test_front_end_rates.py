@@ -51,27 +51,20 @@ def serial(hertz, count, seed):
     return differences(run, nodes)
 
 
-@pytest.mark.parametrize("baud", [3_000_000, 12_000_000])
-def test_uart(tools, baud):
-    assert uart(baud, 250, seed=1) == {0, 1}
+UART_RATES, SERIAL_RATES = (100_000, 921_600, 3_000_000, 12_000_000), (100_000, 1_000_000, 8_000_000, 25_000_000)
+
+
+@pytest.mark.parametrize(("kind", "rate", "count", "seed"), [
+    *((uart, baud, 250, 1) for baud in UART_RATES[2:]),
+    *((serial, hertz, 100, 2) for hertz in (SERIAL_RATES[1], SERIAL_RATES[3]))])
+def test_rates(tools, kind, rate, count, seed):
+    assert kind(rate, count, seed) == {0, 1}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("baud", [100_000, 921_600, 3_000_000, 12_000_000])
 @pytest.mark.parametrize("part", range(4))
-def test_uart_with_100_000_bytes(tools, baud, part):
-    """At each rate, 50,000 per part: 100,000 too slow ones, and 100,000 too fast ones."""
-    assert uart(baud, 6_250, seed=10 + part) == {0, 1}
-
-
-@pytest.mark.parametrize("hertz", [1_000_000, 25_000_000])
-def test_serial_clock(tools, hertz):
-    assert serial(hertz, 100, seed=2) == {0, 1}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("hertz", [100_000, 1_000_000, 8_000_000, 25_000_000])
-@pytest.mark.parametrize("part", range(4))
-def test_serial_clock_with_100_000_bytes(tools, hertz, part):
-    """At each rate, 25,600 per part, 1,600 of each node."""
-    assert serial(hertz, 1_600, seed=20 + part) == {0, 1}
+@pytest.mark.parametrize(("kind", "rate", "count", "seed"), [
+    *((uart, baud, 6_250, 10) for baud in UART_RATES), *((serial, hertz, 1_600, 20) for hertz in SERIAL_RATES)])
+def test_rates_with_100_000_bytes(tools, kind, rate, count, seed, part):
+    """At each rate. UARTs: 50,000 per part, half of them too slow, half too fast; serial clocks: 25,600 per part."""
+    assert kind(rate, count, seed + part) == {0, 1}
