@@ -62,7 +62,7 @@ def _simulated(figure: int, writes: list[Writes], us: float) -> list[Row]:
         ctx.set(time.settings.window, Window.NS800.value)
         await ctx.tick().repeat(_RESET)
         ctx.set(time.settings.enable, 1)
-        while not ctx.get(time.running):
+        while not ctx.get(time.o.running):
             await ctx.tick()
         for clock in range(len(levels[0])):
             strobe = sum(own[clock] >> 4 << node for node, own in enumerate(levels))
