@@ -106,7 +106,7 @@ def packages(folder: str) -> Iterator[str]:
             yield from packages(f"{folder}/{name}")
 
 
-def house() -> str:
+def packages_map() -> str:
     """All packages, in their order."""
     parts = ("hdl", "sim", "boards", "host", "studies")
     rows = [(package, flow(ROOT / package)[0]) for part in parts for package in packages(part)]
@@ -385,7 +385,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
     "kinds-size": kinds_size,
     "geometry": geometry, "commands": commands,
-    "house": house,
+    "packages": packages_map,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 

@@ -1,4 +1,4 @@
-"""A program of another house: the machines' events as a CSV of port levels. It knows nothing of the emulator."""
+"""A program from elsewhere: the machines' events as a CSV of port levels. It knows nothing of the emulator."""
 
 import struct
 

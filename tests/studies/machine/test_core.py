@@ -1,4 +1,4 @@
-"""The machines' house: who waits for whom, what noise does, and which events reach a port."""
+"""The emulated machines: who waits for whom, what noise does, and which events reach a port."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""From pins: recordings of our programs and of another house's, on the virtual board, analysed by the command."""
+"""From pins: recordings of our programs and of foreign ones, on the virtual board, analysed by the command."""
 
 import json
 import shutil
