@@ -1,4 +1,4 @@
-"""Rules about two boards whose times are wrong by a planted amount: undecided as far as the printed uncertainty covers."""
+"""Rules about two boards whose times are wrong by a planted amount: undecided where the uncertainty covers it."""
 
 import json
 

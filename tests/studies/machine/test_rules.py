@@ -1,4 +1,4 @@
-"""What the papers take for granted of messages and barriers, judged by rules on recordings of the machines' programs."""
+"""What the papers take for granted of messages and barriers, judged on recordings of the machines' programs."""
 
 import json
 import shutil
