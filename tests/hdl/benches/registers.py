@@ -49,7 +49,7 @@ async def identity(dut):
             "TRIGGER_STATE", "DISCARDED_LOW", "DISCARDED_HIGH",
             "STORE_DEPTH", "STORE_LEVEL", "EXTERNAL_LEVEL", "EXTERNAL_HIGH", "EXTRAS", "SYNC_ECHO", "TRIGGER_PIN",
             "TRIGGER_OUT", "PHASES", "LINKS", "FRONT_SPAN", "UART_PERIOD", "SWO_PERIOD",
-            "FRONTS_0", "FRONTS_1", "FRONTS_2", "FRONTS_3"), 0),
+            "FRONTS_0", "FRONTS_1", "FRONTS_2", "FRONTS_3", "FRONT_LOWEST"), 0),
         "ITEM_TIMEOUT": geometry.clock_hz // 100, "NIBBLE_MASK": 0xffff,
     }
     order = list(expected)
