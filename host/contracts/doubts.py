@@ -108,7 +108,11 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
           columns: dict[str, tuple[str, ...]]) -> None:
     """Creates the table ``gaps``: losses, incomplete items, and what filters and accounting leave open."""
     db.execute(f"create temp table gaps ({GAPS})")
-    db.execute("insert into gaps select node, from_ps, to_ps, lost, 'loss', false from loss")
+    # An overflow packet of an ITM says that its node lost something: one item at least.
+    vague = [how.first_node + node for part, how in _parts(run, done) for node in range(how.nodes)
+             if part.info.itm_nodes >> node & 1]
+    unknown = f"if(node in ({', '.join(map(str, vague))}), {MANY}, 0)" if vague else "0"
+    db.execute(f"insert into gaps select node, from_ps, to_ps, lost + {unknown}, 'loss', false from loss")
     if "aborted" in columns["events"]:
         db.execute("insert into gaps select node, time_ps, time_ps, 1, 'aborted', false from events where aborted")
     if "framed" in columns:

@@ -19,7 +19,7 @@ from hypermon.host.contracts.judge import JUDGES, fitted
 from hypermon.host.contracts.judged import count_of
 from hypermon.host.contracts.rules import Event, Rule, Rules
 from hypermon.host.contracts.suspects import suspicion
-from hypermon.host.contracts.trace import FAR, GAPS, Extent, Trace, UnfitError
+from hypermon.host.contracts.trace import FAR, GAPS, MANY, Extent, Trace, UnfitError
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
@@ -194,7 +194,8 @@ class Growing:
 
     def lose(self, node: int, lost: int, from_ps: int, to_ps: int) -> None:
         """Between these two times the node lost so many items."""
-        self._db.execute("insert into gaps values (?, ?, ?, ?, 'loss', false)", [node, from_ps, to_ps, lost])
+        unknown = MANY if self._info.itm_nodes >> node & 1 else 0     # an ITM's overflow stands for one item at least
+        self._db.execute("insert into gaps values (?, ?, ?, ?, 'loss', false)", [node, from_ps, to_ps, lost + unknown])
 
     def forget(self) -> None:
         """Forgets all items, because a ring has overwritten what comes next."""

@@ -1,8 +1,17 @@
 """What is not known of a RUN: losses, framing, filters, masks, ends."""
 
+import random
+
 import pytest
+from hypermon.hdl.layout import Sink, Window
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.contracts.doubts import opened_trace
+from hypermon.host.contracts.judge import judge
 from hypermon.host.contracts.trace import ENDLESS, MANY
+
+from tests.host.fake_board import FakeBoard
+from tests.host.items import TIMEOUT, in_blocks, play
 
 
 def gaps(run):
@@ -36,8 +45,6 @@ def test_masked_nodes(told, configuration, nodes):
 
 
 def test_a_stream_that_was_cut(losing_run, make_run):
-    from tests.host.fake_board import FakeBoard
-
     assert {cause for *_, cause, _ in gaps(losing_run)} == {"loss"}
     assert [(node, n, cause) for node, _, _, n, cause, _ in gaps(make_run(FakeBoard(2).start(), name="cut"))] == [
         (0, MANY, "unsure"), (1, MANY, "unsure")]
@@ -59,3 +66,25 @@ def test_settings_cannot_be_changed(told):
     with opened_trace(told([])) as (trace, _), pytest.raises(Exception, match="locked"):
         trace.db.execute("set memory_limit = '9GB'")
     assert ENDLESS > 10**18
+
+
+@pytest.mark.parametrize("front", ["swo", "port"])
+def test_an_overflow_of_an_itm_may_be_of_many(make_run, tmp_path, front):
+    """It counts as one lost item, and stands for one at least. From a port, the same nibbles are an event."""
+    modes, windows = ItemModes.of([ItemMode.EVENT]), [500, 1500, 2500, 5400, 5500, 6500]
+    items = [LongItem(window, 0, bytes((1, 0, 4)) if window == 5400 else bytes((2, 3, 0, 5, 0)), 0, False)
+             for window in windows]
+    board = FakeBoard(1, window=Window.CLOCK, sink=Sink.EXTENDED)
+    data = play(random.Random(1), board, modes, in_blocks(random.Random(1), items, modes, 7))
+    run = make_run(data, modes=["event"], item_timeout_clocks=TIMEOUT, identity={"fronts": [front]})
+    every = board.ps(1000) // 1000
+    (tmp_path / "rules.toml").write_text(f"""
+[[rule]]
+name = "steady"
+kind = "period"
+event = "event:3"
+every = "{every} ns"
+tolerance = "{every // 10} ns"
+""")
+    [found] = judge(run, tmp_path / "rules.toml")
+    assert found.verdict == ("undecided" if front == "swo" else "fail")

@@ -38,10 +38,11 @@ def grown(monkeypatch):
     """``grown(rule, nodes, slack)``: the rule, on a recording that grows."""
     made = []
 
-    def make(rule, nodes=2, slack=0):
+    def make(rule, nodes=2, slack=0, itm=0):
         monkeypatch.setattr(growing, "Vocabulary", _Vocabulary)
         monkeypatch.setattr(growing, "slack_of", lambda info, late: slack + late)
-        info = SimpleNamespace(nodes=nodes, item_modes=ItemModes.of([ItemMode.NIBBLE] * nodes), configuration={})
+        info = SimpleNamespace(nodes=nodes, item_modes=ItemModes.of([ItemMode.NIBBLE] * nodes), configuration={},
+                               itm_nodes=itm)
         made.append(Growing(Rules("rules", (rule,)), info, SCHEMA, None))
         return made[-1]
 
@@ -134,6 +135,14 @@ def test_a_loss_excuses(grown):
     assert not step(own, items, [(0, 25, 35, 1)], 0, 60, 2)
     own.know(0, [59, 59], 0, [0, 0], 0)
     assert step(own, [(80, 0, "a", 0)], [(1, 61, 70, 1)], 60, 90, 2)
+
+
+def test_an_overflow_excuses_more_than_it_counts(grown):
+    """A node's own loss is of one item at least."""
+    for itm, violated in ((0, True), (1, False)):
+        own = grown(PERIOD, itm=itm)
+        found = step(own, [(t, 0, "a", 0) for t in (10, 20, 60)], [(0, 25, 55, 1)], 0, 70, 2)
+        assert bool(found) == violated, itm
 
 
 @pytest.mark.parametrize(("rejected", "discarded"), [([1, 0], 0), ([0, 0], 2)])
