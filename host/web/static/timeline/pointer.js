@@ -2,7 +2,7 @@
 import { by } from '../kit/page.js';
 
 export class Pointer {
-  // `page` moves, places cursors, and so on: see view.js.
+  // `page` moves, places cursors, and so on: see timeline.js.
   constructor(stage, lanes, view, page) {
     Object.assign(this, { stage, lanes, view, page, held: null, selecting: false });
     stage.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
