@@ -108,7 +108,7 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
           columns: dict[str, tuple[str, ...]]) -> None:
     """Creates the table ``gaps``: losses, incomplete items, and what filters and accounting leave open."""
     db.execute(f"create temp table gaps ({GAPS})")
-    # An overflow packet of an ITM says that its node lost something: one item at least.
+    # The overflow packet of an ITM does not say how many items were lost.
     vague = [how.first_node + node for part, how in _parts(run, done) for node in range(how.nodes)
              if part.info.itm_nodes >> node & 1]
     unknown = f"if(node in ({', '.join(map(str, vague))}), {MANY}, 0)" if vague else "0"

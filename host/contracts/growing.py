@@ -194,7 +194,8 @@ class Growing:
 
     def lose(self, node: int, lost: int, from_ps: int, to_ps: int) -> None:
         """Between these two times the node lost so many items."""
-        unknown = MANY if self._info.itm_nodes >> node & 1 else 0     # an ITM's overflow stands for one item at least
+        # The overflow packet of an ITM does not say how many items were lost.
+        unknown = MANY if self._info.itm_nodes >> node & 1 else 0
         self._db.execute("insert into gaps values (?, ?, ?, ?, 'loss', false)", [node, from_ps, to_ps, lost + unknown])
 
     def forget(self) -> None:

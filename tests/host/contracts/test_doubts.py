@@ -70,7 +70,7 @@ def test_settings_cannot_be_changed(told):
 
 @pytest.mark.parametrize("front", ["swo", "port"])
 def test_an_overflow_of_an_itm_may_be_of_many(make_run, tmp_path, front):
-    """It counts as one lost item, and stands for one at least. From a port, the same nibbles are an event."""
+    """The packet does not say how many items were lost. From a port, the same nibbles are an event."""
     modes, windows = ItemModes.of([ItemMode.EVENT]), [500, 1500, 2500, 5400, 5500, 6500]
     items = [LongItem(window, 0, bytes((1, 0, 4)) if window == 5400 else bytes((2, 3, 0, 5, 0)), 0, False)
              for window in windows]

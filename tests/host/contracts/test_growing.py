@@ -138,7 +138,7 @@ def test_a_loss_excuses(grown):
 
 
 def test_an_overflow_excuses_more_than_it_counts(grown):
-    """A node's own loss is of one item at least."""
+    """The packet does not say how many items the node lost."""
     for itm, violated in ((0, True), (1, False)):
         own = grown(PERIOD, itm=itm)
         found = step(own, [(t, 0, "a", 0) for t in (10, 20, 60)], [(0, 25, 55, 1)], 0, 70, 2)
