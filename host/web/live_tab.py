@@ -13,7 +13,7 @@ from aiohttp import web
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.options import options
 from hypermon.host.text.printable import printable
-from hypermon.host.web.files import GoneError, perfetto_file
+from hypermon.host.web.files import send_made_file
 from hypermon.host.web.shown import SHOWN, Shown
 from hypermon.host.web.sockets import Page
 
@@ -29,8 +29,6 @@ _TICK_S = 0.2
 _PAGES_MOST = 32
 #: Seconds for a request's body to arrive.
 _BODY_S = 10.0
-#: Seconds for a piece of a file to be sent.
-_PIECE_S = 30.0
 #: Only one task at a time may use a session, or make a file.
 _ALONE = web.AppKey("alone", asyncio.Lock)
 _MAKING = web.AppKey("making", asyncio.Lock)
@@ -93,27 +91,7 @@ async def _perfetto(request: web.Request) -> web.StreamResponse:
         raise web.HTTPConflict(text="a file is being made for another page; try again later")
     run = session.run.resolve()
     async with making:
-        try:
-            file = await perfetto_file(run, lambda: request.transport is None or request.transport.is_closing())
-        except HypermonError as error:
-            raise web.HTTPConflict(text=str(error)) from None
-        except GoneError:
-            return web.Response()
-    name = "".join(letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_"
-                   for letter in run.name)
-    with file:
-        response = web.StreamResponse(headers={"Content-Disposition": f'attachment; filename="{name}.pftrace"',
-                                               "Content-Type": "application/octet-stream"})
-        await response.prepare(request)
-        transport = request.transport
-        try:
-            while piece := await asyncio.to_thread(file.read, 1 << 20):
-                await asyncio.wait_for(response.write(piece), _PIECE_S)
-            await asyncio.wait_for(response.write_eof(), _PIECE_S)
-        except TimeoutError:
-            if transport is not None:
-                transport.abort()
-        return response
+        return await send_made_file(request, ["export", str(run), "--to", "perfetto"], f"{run.name}.pftrace")
 
 
 # ------------------------------------------------------------------------------------------ changes

@@ -6,10 +6,9 @@ Each request states the run that its page shows, ``of=NAME``, but for the first,
 import asyncio
 import contextlib
 import mimetypes
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError, system_reason
@@ -20,7 +19,7 @@ from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
 from hypermon.host.view.questions import answer
 from hypermon.host.view.search import Found, hits, search
 from hypermon.host.view.selected import statistics
-from hypermon.host.web.files import GoneError, command_file
+from hypermon.host.web.files import send_file, send_made_file
 from hypermon.host.web.shown import SHOWN, Shown
 from hypermon.host.web.wanted import number
 
@@ -30,8 +29,8 @@ __all__ = ["application"]
 _AT_ONCE = 2
 _MAKING = web.AppKey("making", asyncio.Semaphore)
 _TRACING = web.AppKey("tracing", asyncio.Lock)
-#: Seconds for a piece of a trace to be sent, and for a request's body to arrive.
-_PIECE_S, _BODY_S = 30.0, 10.0
+#: Seconds for a request's body to arrive.
+_BODY_S = 10.0
 #: Of files of Perfetto's interface.
 _KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
 #: What a page can have of an interval: the command, and the ending of the file.
@@ -213,18 +212,10 @@ async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResp
         begin, end = max(begin, 0), max(end, 1)
     if request.app[_TRACING].locked():
         raise web.HTTPConflict(text="another file is being made; try again later")
-    words = [*command[:1], str(pictures.run.path.resolve()), *command[1:], *_interval(begin, end)]
+    words = [*command[:1], str(pictures.run.path.resolve()), *command[1:], *_interval(begin, end),
+             *(["-o"] if kind == "report" else [])]
     async with request.app[_TRACING]:
-        try:
-            file = await command_file([*words, *(["-o"] if kind == "report" else [])], f"part.{ending}",
-                                      lambda: request.transport is None or request.transport.is_closing())
-        except HypermonError as error:
-            raise web.HTTPConflict(text=printable(str(error))) from None
-        except GoneError:
-            return web.Response()
-    headers = {"Content-Disposition": f'attachment; filename="{kind}-{begin}.{ending}"'}
-    with file:
-        return await _sent(request, file, headers)
+        return await send_made_file(request, words, f"{kind}-{begin}.{ending}")
 
 
 def _interval(begin: int, end: int) -> list[str]:
@@ -245,16 +236,7 @@ async def _trace(request: web.Request, pictures: Pictures) -> web.StreamResponse
     begin, end = _stretch(request)
     async with request.app[_TRACING]:
         with await _made(request, pictures, lambda: trace(pictures, begin, end)) as file:
-            return await _sent(request, file, {})
-
-
-async def _sent(request: web.Request, file: IO[bytes], headers: dict[str, str]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "application/octet-stream", **headers})
-    response.content_length = os.fstat(file.fileno()).st_size
-    await response.prepare(request)
-    while piece := await asyncio.to_thread(file.read, 1 << 20):
-        await asyncio.wait_for(response.write(piece), _PIECE_S)
-    return response
+            return await send_file(request, file, {})
 
 
 async def _interface(request: web.Request) -> web.StreamResponse:

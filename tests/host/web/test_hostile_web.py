@@ -340,7 +340,7 @@ _STRANGERS = {
 @pytest.mark.parametrize("headers", _STRANGERS.values(), ids=_STRANGERS)
 def test_nothing_for_other_pages(ask, monkeypatch, headers, token):
     """Not one route, also with the right cookie: and no process is started."""
-    monkeypatch.setattr(live_tab, "perfetto_file", lambda *of: pytest.fail("a process"))
+    monkeypatch.setattr(files, "command_file", lambda *of: pytest.fail("a process"))
 
     async def work(address, session):
         async with client(address) as there:
@@ -466,7 +466,7 @@ def test_a_file_that_nobody_waits_for(ask, export):
 
 
 def test_a_file_that_nobody_takes(ask, export, monkeypatch):
-    monkeypatch.setattr(live_tab, "_PIECE_S", piece_s := patience(0.3))
+    monkeypatch.setattr(files, "_PIECE_S", piece_s := patience(0.3))
     (export / "go").touch()
 
     async def work(address, session):
