@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
-from hypermon.host.cli import record
+from hypermon.sim.commands import sim
 from hypermon.sim.emulate.workload import Kind, load_workload
 from hypermon.sim.virtual.link import VirtualLink
 
@@ -129,8 +129,8 @@ def test_what_the_board_says_of_itself(byte_wide):
 
 def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
     """From rows to rows, to half a clock; and that run once more."""
-    monkeypatch.setattr(record, "virtual_geometry", lambda *_: byte_wide)
-    monkeypatch.setattr(record, "_with_buffers", lambda geometry, *_: geometry)
+    monkeypatch.setattr(sim, "virtual_geometry", lambda *_: byte_wide)
+    monkeypatch.setattr(sim, "_with_buffers", lambda geometry, *_: geometry)
     options = ["--config", "extended", "--nodes", "5", "--half-clock", "--port-bits", "8"]
     rows = [(2002, 3, 0xa5), (2007, 0, 255), (3000, 4, 16), (3001, 1, 0)]
     (tmp_path / "in.csv").write_text("time_ns,node,port\n" + "".join(
