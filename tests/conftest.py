@@ -60,7 +60,7 @@ STALE = pytest.StashKey[list[str]]()
 LONG = (
     "hdl/whole/test_exact.py", "sim/virtual/test_usb_board.py", "hdl/whole/test_whole_board.py", "hdl/test_verilog.py",
     "host/web/test_hostile_web.py", "host/blocks/test_compact.py", "host/recording/test_parts.py",
-    "hdl/sinks/extended/test_trigger.py", "hdl/time/test_board_sync.py", "sim/played/test_loss.py",
+    "hdl/trigger/test_trigger.py", "hdl/time/test_board_sync.py", "sim/played/test_loss.py",
     "sim/virtual/test_deep_board.py", "studies/ipsc/test_monitor.py", "hdl/sinks/extended/test_encoder.py",
     "hdl/stream/test_blocker.py", "sim/played/test_reduction.py", "host/report/test_figures.py",
     "sim/virtual/test_link.py", "host/whole/test_virtual_items.py", "host/diagnose/test_selftest.py",

@@ -196,6 +196,8 @@ FLOORS = {
         "lib",
         "gate input stream time",
         "merge regeneration",
+        "items",
+        "trigger",
         "sinks/classic sinks/extended",
         "sinks",
         "accounts",

@@ -7,16 +7,16 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..items.expander import item_layout
 from ..layout import COUNTER_BITS, EXTRA_OUTPUTS, BlockType, Extra, Geometry, Sink
 from ..layout import Window as WindowSetting
 from ..lib.signatures import board_clock
 from ..lib.spine import in_spine
 from ..merge.merge import merged
 from ..stream.block_source import block_source
+from ..trigger.event_mask import mask_entry
 from .classic.classic_sink import ClassicSink, frame_access
 from .extended.compact_sink import CompactSink
-from .extended.event_mask import mask_entry
-from .extended.expander import item_layout
 
 __all__ = ["Sinks", "sink_account", "sink_settings"]
 

@@ -4,20 +4,20 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...items.expander import Expander, item_layout
+from ...items.halver import Halver
+from ...items.lineup import Lineup, lined_layout
 from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Extra, Geometry, Option
 from ...lib.skid import Skid
 from ...merge.window import vector_layout
 from ...stream.block_source import block_source
+from ...trigger.discards import Discards
+from ...trigger.event_mask import EventMask, mask_entry, masked_layout
+from ...trigger.trigger import Trigger, match_layout
+from ...trigger.trigger_out import TriggerOut
 from .compact_source import CompactSource
-from .discards import Discards
 from .encoder import Encoder
-from .event_mask import EventMask, mask_entry, masked_layout
-from .expander import Expander, item_layout
-from .halver import Halver
-from .lineup import Lineup, lined_layout
 from .packer import Packer
-from .trigger import Trigger, match_layout
-from .trigger_out import TriggerOut
 from .word_packer import WordPacker
 
 __all__ = ["CompactSink"]

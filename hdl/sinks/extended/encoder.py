@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, PORT_BITS, SLIM_BYTES, Code, Geometry
-from .event_mask import masked_layout
+from ...trigger.event_mask import masked_layout
 
 __all__ = ["BEAT_GROUPS", "CLOSING", "Encoder", "WORD_GROUPS", "code_groups", "code_layout"]
 

@@ -1,8 +1,8 @@
 """Unbounded proofs about the extended sink, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.sinks.extended.expander import Expander
-from hypermon.hdl.sinks.extended.lineup import Lineup
+from hypermon.hdl.items.expander import Expander
+from hypermon.hdl.items.lineup import Lineup
 
 from .prover import broken, proofs
 from .specs.sinks.compact import ExpanderSpec, LineupSpec

@@ -2,8 +2,8 @@
 
 import pytest
 from hypermon.hdl.accounts.tally import Tally
-from hypermon.hdl.sinks.extended.halver import Halver
-from hypermon.hdl.sinks.extended.trigger import Trigger
+from hypermon.hdl.items.halver import Halver
+from hypermon.hdl.trigger.trigger import Trigger
 
 from .prover import broken, proofs
 from .specs.item_timeout import ItemTimeoutSpec, narrow

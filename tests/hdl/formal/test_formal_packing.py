@@ -1,7 +1,7 @@
 """Unbounded proofs of expander and packers with items of any length, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.sinks.extended.expander import Expander
+from hypermon.hdl.items.expander import Expander
 from hypermon.hdl.sinks.extended.packer import Packer
 from hypermon.hdl.sinks.extended.word_packer import WordPacker
 

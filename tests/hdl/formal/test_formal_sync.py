@@ -2,9 +2,9 @@
 
 import pytest
 from hypermon.hdl.accounts.marks import Marks
-from hypermon.hdl.sinks.extended.trigger_out import TriggerOut
 from hypermon.hdl.time.board_sync import BoardSync
 from hypermon.hdl.time.echo import Echo
+from hypermon.hdl.trigger.trigger_out import TriggerOut
 
 from .prover import broken, proofs
 from .specs.sync import EchoSpec, MarksSpec, OwnClockSpec, TriggerOutSpec

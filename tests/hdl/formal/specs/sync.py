@@ -5,9 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from hypermon.hdl.accounts.marks import Marks
 from hypermon.hdl.layout import TRIGGER_OUT_WINDOWS, Extra, Geometry, Sink
-from hypermon.hdl.sinks.extended.trigger_out import TriggerOut
 from hypermon.hdl.time.board_sync import BoardSync
 from hypermon.hdl.time.echo import Echo
+from hypermon.hdl.trigger.trigger_out import TriggerOut
 
 from ..prover import Spec, exposing, opened, using
 

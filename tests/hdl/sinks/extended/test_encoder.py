@@ -5,9 +5,9 @@ import random
 from collections import deque
 
 import pytest
+from hypermon.hdl.items.expander import MANY
 from hypermon.hdl.layout import COMPACT_BEATS, COMPACT_HEAD, GAP_GROUPS, Code, Geometry, Sink
 from hypermon.hdl.sinks.extended.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
-from hypermon.hdl.sinks.extended.expander import MANY
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemModes
 

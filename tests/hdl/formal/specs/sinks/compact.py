@@ -3,9 +3,9 @@
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from hypermon.hdl.items.expander import Expander
+from hypermon.hdl.items.lineup import Lineup
 from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES, Geometry
-from hypermon.hdl.sinks.extended.expander import Expander
-from hypermon.hdl.sinks.extended.lineup import Lineup
 
 from ...prover import Spec, exposing, opened, state_of, using
 from ...standins import passing_fifos

@@ -1,7 +1,7 @@
 """Specification of stamps in parts of a clock: how vectors are split by the parts in which their strobes came."""
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
-from hypermon.hdl.sinks.extended.halver import Halver
+from hypermon.hdl.items.halver import Halver
 
 from ...prover import Spec, using
 from ...standins import passing_fifos

@@ -3,7 +3,7 @@
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import data
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
-from hypermon.hdl.sinks.extended.trigger import Trigger, match_layout
+from hypermon.hdl.trigger.trigger import Trigger, match_layout
 
 from ...prover import Spec, exposing, opened, using
 from ...standins import one_word_rams

@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from hypermon.hdl.items.expander import MANY, Expander
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.sinks.extended.expander import MANY, Expander
 
 from ...harness.stage import run
 

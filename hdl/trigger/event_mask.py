@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry
-from ...lib.fifo import SmallFifo
-from .expander import item_layout
+from ..items.expander import item_layout
+from ..layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry
+from ..lib.fifo import SmallFifo
 
 __all__ = ["EventMask", "mask_entry", "masked_layout"]
 

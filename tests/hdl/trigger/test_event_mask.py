@@ -4,7 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, Geometry, Sink
-from hypermon.hdl.sinks.extended.event_mask import EventMask
+from hypermon.hdl.trigger.event_mask import EventMask
 
 from ...harness.stage import run
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import TRIGGER_OUT_PULSE, TRIGGER_OUT_WINDOWS, Window
-from hypermon.hdl.sinks.extended.trigger_out import TriggerOut
+from hypermon.hdl.trigger.trigger_out import TriggerOut
 
 from ...harness.stage import run
 

@@ -10,11 +10,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import Geometry, event_writes
-from ...lib.bit_sliced import planes, stepped
-from ...lib.deadline import Deadline
-from ...lib.fifo import SmallFifo
-from ...merge.window import vector_layout
+from ..layout import Geometry, event_writes
+from ..lib.bit_sliced import planes, stepped
+from ..lib.deadline import Deadline
+from ..lib.fifo import SmallFifo
+from ..merge.window import vector_layout
 
 __all__ = ["Lineup", "lined_layout"]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from amaranth.sim import Simulator
 from hypermon.hdl.layout import PRETRIGGER_MAX, Geometry, Sink
-from hypermon.hdl.sinks.extended.trigger import Trigger
+from hypermon.hdl.trigger.trigger import Trigger
 
 NODES = 5
 EVENTS = 0b10010

@@ -12,8 +12,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, word_writes
-from ...lib.fifo import SmallFifo
+from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, word_writes
+from ..lib.fifo import SmallFifo
 from .lineup import lined_layout
 
 __all__ = ["MANY", "Expander", "item_layout"]

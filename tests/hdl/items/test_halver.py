@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.sinks.extended.halver import Halver
+from hypermon.hdl.items.halver import Halver
 
 from ...harness.stage import run
 

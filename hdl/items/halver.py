@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.fifo import SmallFifo
+from ..lib.fifo import SmallFifo
 from .lineup import lined_layout
 
 __all__ = ["Halver"]

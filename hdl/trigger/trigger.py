@@ -4,10 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import PORT_BITS, PRETRIGGER_MAX, Extra, Geometry
-from ...lib.fifo import SmallFifo
-from ...lib.ram import Ram
-from .expander import item_layout
+from ..items.expander import item_layout
+from ..layout import PORT_BITS, PRETRIGGER_MAX, Extra, Geometry
+from ..lib.fifo import SmallFifo
+from ..lib.ram import Ram
 
 __all__ = ["Trigger", "match_layout"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import TRIGGER_OUT_PULSE, TRIGGER_OUT_WINDOWS
+from ..layout import TRIGGER_OUT_PULSE, TRIGGER_OUT_WINDOWS
 
 __all__ = ["TriggerOut"]
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import COUNTER_BITS
-from hypermon.hdl.sinks.extended.discards import Discards
+from hypermon.hdl.trigger.discards import Discards
 
 from ...harness.stage import run
 

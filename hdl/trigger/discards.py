@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import COUNTER_BITS
+from ..layout import COUNTER_BITS
 
 __all__ = ["Discards"]
 

@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from hypermon.hdl.items.lineup import Lineup
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.sinks.extended.lineup import Lineup
 
 from ...harness.stage import run
 
