@@ -1,7 +1,7 @@
 /* Blocks that follow one another, proven and joined into one payload, for host/blocks/blocks_joined.py.
 
-   The same checks as of scan() in host/blocks/blocks.py, which takes everything else; tests hold the two together. No byte
-   outside the data is read. */
+   The same checks as in BlockScanner of host/blocks/block_scanner.py, which takes everything else; tests hold the two
+   together. No byte outside the data is read. */
 
 #include <stdint.h>
 #include <string.h>

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Sink
-from hypermon.host.blocks.blocks import BlockScanner, Item
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Piece
 from hypermon.host.blocks.frames import Events
 from hypermon.host.blocks.native import cores
 from hypermon.host.blocks.times import TimeScale
@@ -134,7 +135,7 @@ def stream_tables(run: RunDirectory) -> Iterator[pa.Table]:
         if begins is not None:
             ledger.resume(begins)
 
-        def items() -> Iterator[Item]:
+        def items() -> Iterator[Piece]:
             for piece in pieces:
                 yield from scanner.feed(piece)
                 ledger.take_losses()
@@ -208,7 +209,7 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
         if begins is not None:
             ledger.resume(begins)
 
-        def items() -> Iterator[Item]:
+        def items() -> Iterator[Piece]:
             nonlocal size
             for piece in pieces:
                 size += len(piece)

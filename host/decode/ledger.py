@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS, BlockType
-from hypermon.host.blocks.blocks import Block, Head, Item, Torn
+from hypermon.host.blocks.block_scanner import single_blocks
+from hypermon.host.blocks.blocks import Block, Head, Piece, Torn
 from hypermon.host.blocks.compact import CompactRows, Decoded, DecodedItems
 from hypermon.host.blocks.counts import WindowCount
 from hypermon.host.blocks.frames import FrameRows
@@ -82,7 +83,7 @@ class Ledger(LossAccounting):
     frames = property(lambda self: int(self._frame_count + self._windows.windows))
     merged = property(lambda self: int(self._merged_count + self._windows.shared))
 
-    def event_rows(self, items: Iterable[Item]) -> Iterator[Rows]:
+    def event_rows(self, items: Iterable[Piece]) -> Iterator[Rows]:
         """Accounts for the items and returns the events among them, in order, without filler.
 
         Items of several nibbles are held back until their order is known; :meth:`finish` returns the last ones.
@@ -117,7 +118,7 @@ class Ledger(LossAccounting):
                     head, size = block.head, size + block.size
         yield from self._events(batch)
 
-    def rows_to_end(self, items: Iterable[Item]) -> Iterator[Rows]:
+    def rows_to_end(self, items: Iterable[Piece]) -> Iterator[Rows]:
         """The same of the last items of a stream, with the rows that :meth:`finish` returns once they are read."""
         yield from self.event_rows(items)
         yield from self.finish()
@@ -155,7 +156,7 @@ class Ledger(LossAccounting):
         if not isinstance(found, str):
             self.payload_bytes += sum(len(b.payload) - b.head.items * b.blocks * COMPACT_HEAD.bytes for b in batch)
             yield from self._accept(found)
-        elif len(parts := [part for block in batch for part in block.parts()]) > 1:
+        elif len(parts := [part for block in batch for part in single_blocks(block)]) > 1:
             if batch[0].head.items:     # late items: the gap of a bad block begins before all of the batch
                 parts.sort(key=lambda part: not isinstance(self._read([part]), str))
             for part in parts:

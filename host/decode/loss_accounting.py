@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BlockType, Cause, CensusFlag, Counter
+from hypermon.host.blocks.block_scanner import single_blocks
 from hypermon.host.blocks.blocks import Block
 from hypermon.host.blocks.sequence import Sequence
 from hypermon.host.blocks.times import TimeScale
@@ -162,7 +163,7 @@ class LossAccounting:
         """The block, unless its number has already passed; for a joined block, the parts for which that holds."""
         ahead = sequence.ahead(block.sequence)
         if ahead < 0 and block.joined is not None:
-            return [new for part in block.parts() for new in self._new(part, sequence)]
+            return [new for part in single_blocks(block) for new in self._new(part, sequence)]
         if ahead >= 0:
             self.missing_blocks += ahead
             if ahead or (sequence.due is None and block.head.type is not BlockType.CENSUS):

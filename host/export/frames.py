@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 import numpy as np
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.errors import HypermonError, InputError

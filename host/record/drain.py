@@ -4,7 +4,8 @@ from typing import Protocol
 
 import numpy as np
 from hypermon.hdl.layout import BURST_BASE, BURST_END, BlockFlag, BlockType, Sink, frame_bytes
-from hypermon.host.blocks.blocks import PAYLOAD_MAX, BlockScanner, build_block
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import PAYLOAD_MAX, build_block
 from hypermon.host.device.device import Device
 from hypermon.host.errors import HypermonError, LinkError
 

@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
-from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, build_block
 from hypermon.host.blocks.compact import LongItem, decode, decode_items
 from hypermon.host.blocks.item_modes import ALL_NIBBLES, ItemModes
 from hypermon.host.blocks.times import TimeScale

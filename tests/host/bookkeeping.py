@@ -1,7 +1,7 @@
 """What a ledger makes of a fake board's blocks, or of other bytes."""
 
 from hypermon.hdl.layout import LATENCY
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger

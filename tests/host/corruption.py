@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.account import summary

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BlockType, Counter
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.run import Run

@@ -11,7 +11,7 @@ import pytest
 from hypermon.hdl.layout import BlockType, CensusFlag, Sink, Window
 from hypermon.host import open_run
 from hypermon.host.analysis.stats import stats
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.decode.decode import count_run, decode_run
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run

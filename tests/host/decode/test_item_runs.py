@@ -9,7 +9,7 @@ import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.stats import headline
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes, hold_windows
 from hypermon.host.blocks.times import TimeScale

@@ -5,7 +5,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.blocks.times import TimeScale

@@ -5,7 +5,7 @@ from collections import Counter as Tally
 
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 from hypothesis import given, settings

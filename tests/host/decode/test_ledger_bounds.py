@@ -2,7 +2,7 @@
 
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings

@@ -2,7 +2,8 @@
 
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemModes
 from hypermon.host.blocks.times import TimeScale

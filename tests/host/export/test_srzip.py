@@ -11,7 +11,7 @@ import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.compact_plain import read
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes

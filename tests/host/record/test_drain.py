@@ -1,7 +1,8 @@
 """Draining through registers after a link that was away: no group is out of step with its frames."""
 
 import pytest
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import LinkError
 from hypermon.host.record.drain import open_drain

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.analysis.stats import headline
-from hypermon.host.blocks.blocks import BlockScanner, Torn
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Torn
 from hypermon.host.blocks.compact import decode
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record

@@ -9,7 +9,8 @@ import time
 import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import BlockType, Sink
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.record.drain import open_drain

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag
 from hypermon.host import cli, open_run
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.decode.ledger import read_census
 
 from tests.patience import patience

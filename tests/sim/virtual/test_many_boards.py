@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from hypermon.hdl.layout import Extra, Geometry, Sink, Window
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.decode import alignment
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import BlockType, Extra, Geometry, MarkSource, Sink, Window
 from hypermon.host.blocks import blocks
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.decode.marks import read_marks
 from hypermon.host.device.device import Device, Settings

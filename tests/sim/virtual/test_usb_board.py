@@ -18,7 +18,8 @@ from hypermon.hdl.layout import (
     Window,
 )
 from hypermon.hdl.transport.usb.descriptors import Type, descriptors, microsoft_set
-from hypermon.host.blocks.blocks import Block, BlockScanner, Torn
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block, Torn
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.sim.stimulus.stimulus import Stimulus

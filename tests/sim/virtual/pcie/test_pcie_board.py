@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypermon.hdl.layout import PCIE_MAGIC, PCIE_REGISTERS, REGISTERS, BlockType, CensusFlag, Geometry, Sink
-from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.blocks.blocks import Block
 from hypermon.host.cli import cli
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings

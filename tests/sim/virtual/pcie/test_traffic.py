@@ -19,7 +19,7 @@ from hypermon.hdl.layout import (
     Geometry,
     Window,
 )
-from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.sim.virtual.build import Shell, library
