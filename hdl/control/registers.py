@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, ValueLike
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,26 +13,19 @@ from ..input.glitch_filter import LASTING_BITS
 from ..input.intake import intake_settings
 from ..input.rate_limit import ITEMS_BITS, SPAN_BITS
 from ..layout import (
-    ABSENT_SHIFT,
-    FORMAT_VERSION,
-    FRONT_REGISTERS,
-    GATE_CAUSES,
-    IDENTITY_MAGIC,
     LATENCY,
-    PORT_BITS,
     PRETRIGGER_MAX,
     REDUCTION_BASE,
-    REGISTER_VERSION,
     REGISTERS,
     SYNC_LAG,
     Extra,
     Geometry,
-    Option,
     Sink,
     Window,
 )
 from ..sinks.sinks import sink_settings
 from ..time.board_time import time_settings
+from .bindings import Binding, bindings, present
 from .pbx import access_signature
 
 __all__ = ["Registers"]
@@ -81,9 +74,7 @@ class Registers(wiring.Component):
         host = self._reset(m, reset)
         host_flush = self._flush(m, has_set)
         index = Signal(11)      # index of the reduction
-        readable = self._readable(m, host, index)
-        settable = self._settable(host, host_flush, index)
-        self._serve(m, reset, has_set, readable, settable)
+        self._serve(m, reset, has_set, bindings(self, m, host, host_flush, index))
         m.d.comb += [
             *(copy.eq(self.window) for copy in (self.time.window, self.sinks.window, self.accounts.window)),
             self.accounts.enable.eq(self.time.enable), self.accounts.follow.eq(self.time.follow),
@@ -154,157 +145,29 @@ class Registers(wiring.Component):
         m.d.sync += [millisecond.eq(each), flush.eq(Mux(has_set, host_flush, millisecond))]
         return host_flush
 
-    def _readable(self, m: Module, host: dict[str, Signal], index: Signal) -> dict[str, ValueLike]:
-        """The value that each register shows."""
-        geometry, intake, time, sinks = self.geometry, self.intake, self.time, self.sinks
-        emulator, shown = intake.emulator, sinks.frames
-        sticky = Signal(len(GATE_CAUSES))
-        m.d.sync += sticky.eq(sticky | self.accounts.refused)
-        m.d.comb += self.accounts.status.eq(Cat(sticky, shown.ready))
-        frames, now = Signal(64), Signal(64)
-        with m.If(self.accounts.latch):
-            m.d.sync += [frames.eq(shown.generated), now.eq(self.now)]
-        # One clock late, because `clear` has a long way to everything else.
-        cleared = Signal()
-        m.d.sync += cleared.eq(self.clear)
-        with m.If(cleared):
-            m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
-        if Sink.EXTENDED in geometry.sinks:
-            m.d.sync += self.accounts.trigger.eq(
-                Cat(sinks.start[31] & ~sinks.triggered, sinks.triggered, sinks.stopped))
-        readable = {
-            "STATUS": self.accounts.status,
-            "FRAME_COUNT": shown.generated[:12],
-            "FRAME_POS": Cat(shown.position, Const(0, 13), self.epoch),
-            **self._identity(),
-            "MODE": host["MODE"], "WORD_NODES": host["WORD_NODES"], "EVENT_NODES": host["EVENT_NODES"],
-            "ITEM_TIMEOUT": intake.timeout,
-            "EMULATOR": Cat(emulator.run, emulator.pattern),
-            "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
-            "WINDOW": Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window],
-            "EDGE_RISING": intake.rising, "EDGE_FALLING": intake.falling, "SAMPLE_AFTER": intake.after,
-            "NODE_MASK": time.mask, "FLUSH": sinks.flush, "CENSUS": self.accounts.slow,
-            "LEVEL": Cat(shown.level, self.vector_level), "RUN": shown.run, "FRAME_HIGH": shown.high,
-            "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
-            "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
-            "REDUCTION_INDEX": index,
-            "TRIGGER_START": sinks.start, "TRIGGER_STOP": sinks.stop, "PRETRIGGER": sinks.before,
-            "TRIGGER_STATE": self.accounts.trigger,
-            "DISCARDED_LOW": sinks.discarded[:32], "DISCARDED_HIGH": sinks.discarded[32:],
-            "GLITCH": host["GLITCH"], "RATE_LIMIT": host["RATE_LIMIT"], "NIBBLE_MASK": intake.mask,
-            "SYNC": Cat(host["SYNC"], time.waits, time.missing,
-                        *([host["own"]] if Extra.DRIFT in geometry.extras else [])),
-            "SYNC_STEPS": Cat(time.longer_count, time.shorter_count),
-            "STORE_LEVEL": Cat(self.store_level, self.store_high),
-            "EXTRAS": Const(sum(1 << extra for extra in geometry.extras), 8),
-            "SYNC_ECHO": time.echo if Extra.ECHO in geometry.extras else Const(0, 32),
-            "TRIGGER_PIN": time.pin if Extra.TRIGGER_IN in geometry.extras else Const(0, 2),
-            **({"TRIGGER_OUT": Cat(sinks.out_done, sinks.out_late)} if Extra.TRIGGER_OUT in geometry.extras else {}),
-            "EXTERNAL_LEVEL": self.external_level, "EXTERNAL_HIGH": self.external_high,
-            **({"PHASES": host["PHASES"]} if geometry.phases == 4 else {}),
-            **({"LINKS": Cat(Const(geometry.links, 8), self.accounts.links)} if geometry.links else {}),
-            **(self._fronts() if geometry.fronts else {}),
-        }
-        missing = {name for name in self._names() if "R" in REGISTERS[name].access} - set(readable) - {"FRAME_FIFO"}
-        assert not missing, missing
-        return readable
-
-    def _names(self) -> list[str]:
-        """The registers that this board has: those of few boards are no part of others, which keep their netlist."""
-        has = {"LINKS": self.geometry.links, "PHASES": self.geometry.phases == 4,
-               "TRIGGER_OUT": Extra.TRIGGER_OUT in self.geometry.extras,
-               **dict.fromkeys(FRONT_REGISTERS, bool(self.geometry.fronts))}
-        return [name for name in REGISTERS if has.get(name, True)]
-
-    def _fronts(self) -> dict[str, ValueLike]:
-        """Registers of front ends."""
-        kinds = Const(sum(front << 4 * node for node, front in enumerate(self.geometry.fronts)), 128)
-        front = self.intake.front
-        values = [front.span, front.uart, front.swo, front.lowest, *(kinds.word_select(k, 32) for k in range(4))]
-        return dict(zip(FRONT_REGISTERS, values, strict=True))
-
-    def _identity(self) -> dict[str, ValueLike]:
-        """Identity of the board: constants, except for the latency."""
-        geometry = self.geometry
-        sinks = sum(1 << sink for sink in geometry.sinks)
-        absent = sum(1 << option for option in geometry.absent)
-        external = max(geometry.external_depth.bit_length() - 1, 0)
-        return {
-            "MAGIC": Const(IDENTITY_MAGIC, 32),
-            "VERSION": Const(REGISTER_VERSION << 8 | FORMAT_VERSION, 16),
-            "BUILD": Const(self.build, 32),
-            "GEOMETRY": Cat(Const(
-                geometry.nodes | geometry.port_bits << 8 | sinks << 16 | absent << ABSENT_SHIFT
-                | (geometry.phases > 1) << 23 | (geometry.phases > 2) << 22, 24), self.latency),
-            "CLOCK_HZ": Const(geometry.clock_hz, 32),
-            "NODE_DEPTH": Const(geometry.node_depth, 16),
-            "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
-            "FRAME_DEPTH": Const(geometry.frame_depth if Sink.CLASSIC in geometry.sinks else 0, 16),
-            "STORE_DEPTH": Const(geometry.store_depth | external << 16, 32),
-        }
-
-    def _settable(self, host: dict[str, Signal], flush: Signal, index: Signal) -> dict[str, ValueLike]:
-        """The settings that each register holds, of those that this board has."""
-        geometry, intake, sinks = self.geometry, self.intake, self.sinks
-        settable = {
-            "EDGE_RISING": intake.rising, "EDGE_FALLING": intake.falling, "SAMPLE_AFTER": intake.after,
-            "NODE_MASK": self.time.mask, "CENSUS": self.accounts.slow, "FLUSH": flush,
-        }
-        if Sink.EXTENDED in geometry.sinks:
-            if len(geometry.sinks) > 1:
-                settable["MODE"] = host["MODE"]
-            settable |= {
-                "WORD_NODES": host["WORD_NODES"], "EVENT_NODES": host["EVENT_NODES"], "ITEM_TIMEOUT": intake.timeout,
-                "TRIGGER_START": sinks.start, "TRIGGER_STOP": sinks.stop, "PRETRIGGER": sinks.before,
-            }
-            if geometry.has(Option.REDUCTION):
-                settable["REDUCTION_INDEX"] = index
-        if geometry.emulated:
-            emulator = intake.emulator
-            settable |= {
-                "EMULATOR": Cat(emulator.run, emulator.pattern),
-                "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
-            }
-        if geometry.guarded:
-            settable["GLITCH"] = host["GLITCH"]
-            if geometry.has(Option.RATE_LIMIT):
-                settable["RATE_LIMIT"] = host["RATE_LIMIT"]
-            if geometry.port_bits == PORT_BITS:
-                settable["NIBBLE_MASK"] = intake.mask
-        if geometry.synced:
-            settable["SYNC"] = Cat(host["SYNC"], host["own"]) if Extra.DRIFT in geometry.extras else host["SYNC"]
-        if geometry.phases == 4:
-            settable["PHASES"] = host["PHASES"]
-        if Extra.TRIGGER_IN in geometry.extras:
-            settable["TRIGGER_PIN"] = self.time.pin
-        if geometry.fronts:
-            settable |= {name: value for name, value in self._fronts().items() if "W" in REGISTERS[name].access}
-        return settable
-
-    def _serve(self, m: Module, reset: Signal, has_set: Signal, readable: dict[str, ValueLike],
-               settable: dict[str, ValueLike]) -> None:
+    def _serve(self, m: Module, reset: Signal, has_set: Signal, bound: dict[str, Binding]) -> None:
         """Accesses. Reading takes several clocks, in stages of little logic each: one bit per register, the registers
         in groups of eight, the value."""
         access, accounts, shown = self.access, self.accounts, self.sinks.frames
         addr = Signal.like(access.addr)
-        chosen = {name: Signal(name=f"at_{name.lower()}") for name in self._names()}
-        names = list(readable)
+        chosen = {name: Signal(name=f"at_{name.lower()}") for name in present(self.geometry)}
+        names = list(bound)
         groups = [Signal(32, name=f"group{k}") for k in range(-(-len(names) // 8))]
         is_burst, is_counter, is_reduction = Signal(), Signal(), Signal()
         value = Signal(32)
-        m.d.comb += accounts.reduction_address.eq(Cat(addr[3:5], readable["REDUCTION_INDEX"]))
+        m.d.comb += accounts.reduction_address.eq(Cat(addr[3:5], bound["REDUCTION_INDEX"].shows))
         m.d.sync += accounts.reading.eq(access.start | (accounts.reading & ~access.done))
         with m.If(accounts.reading):
             m.d.sync += [
                 addr.eq(access.addr), accounts.address.eq(addr[3:]),
                 *(mine.eq(addr[2:] == REGISTERS[name].offset >> 2) for name, mine in chosen.items()),
-                *(group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
+                *(group.eq(reduce(or_, (Mux(chosen[n], bound[n].shows, 0) for n in names[8 * k:8 * k + 8])))
                   for k, group in enumerate(groups)),
                 is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < self.geometry.nodes)),
                 is_reduction.eq(addr[5:] == REDUCTION_BASE >> 5), value.eq(reduce(or_, groups)),
             ]
         written = Signal()    # settings and `done` follow a clock later
-        self._set(m, written, chosen, has_set, settable)
+        self._accept(m, written, chosen, has_set, bound)
         steps = Signal(3)
         settled = Signal()    # value and counter are valid
         finished = Signal()   # so is a reset, or a latch
@@ -365,17 +228,18 @@ class Registers(wiring.Component):
                     m.d.sync += access.done.eq(1)
                     m.next = "IDLE"
 
-    def _set(self, m: Module, written: Signal, chosen: dict[str, Signal], has_set: Signal,
-             settable: dict[str, ValueLike]) -> None:
+    def _accept(self, m: Module, written: Signal, chosen: dict[str, Signal], has_set: Signal,
+                bound: dict[str, Binding]) -> None:
         """A write is accepted by the register that is chosen."""
         wdata, sinks, emulator = self.access.wdata, self.sinks, self.intake.emulator
         # More than the trigger's memory holds would stop it for ever.
         values = {"PRETRIGGER": Mux(wdata > PRETRIGGER_MAX, PRETRIGGER_MAX, wdata)}
         if Extra.DRIFT in self.geometry.extras:
             values["SYNC"] = Cat(wdata[0], wdata[3])
-        for name, setting in settable.items():
-            with m.If(written & chosen[name]):
-                m.d.sync += setting.eq(values.get(name, wdata))
+        for name, binding in bound.items():
+            if binding.sets is not None:
+                with m.If(written & chosen[name]):
+                    m.d.sync += binding.sets.eq(values.get(name, wdata))
         with m.If(written & chosen["FLUSH"]):
             m.d.sync += has_set.eq(1)
         if Sink.EXTENDED in self.geometry.sinks:
