@@ -1,4 +1,4 @@
-"""Differential inputs: a port of five pairs, for long cables (docs/erb.md).
+"""Differential inputs: a port of five pairs, for long cables (docs/driver-board.md).
 
 The part determines which pins are pairs: on an ECP5, the two pins of one cell (A with B, C with D) on the left and
 the right side have a true differential receiver. nextpnr's database contains this. :data:`PAIRS` keeps an extract, so

@@ -179,7 +179,7 @@ def _idle(board: Board) -> str:
         return f"The FPGA pulls every pin {way}, so an unconnected port is silent."
     return ("An unconnected pair may have any level: exclude its node from capture (`--mask nodes=...` with one "
             "bit per node to keep), or see "
-            "[the event regeneration board](../erb.md).")
+            "[the driver board](../driver-board.md).")
 
 
 def _grounds(board: Board) -> list[str]:

@@ -25,8 +25,8 @@ __all__ = ["TABLES", "PORTS", "main", "rendered"]
 TOOLS = Path(__file__).parent
 DOCS = TOOLS.parent
 ROOT = DOCS.parent
-#: The boards of erb.md.
-ERB = runpy.run_path(str(TOOLS / "erb.py"))
+#: The boards of driver-board.md.
+DRIVER_BOARD = runpy.run_path(str(TOOLS / "driver_board.py"))
 
 #: Meanings of the Verilog module's ports. Everything else is read from the gateware.
 PORTS: dict[str, str] = {
@@ -386,11 +386,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "kinds-size": kinds_size,
     "geometry": geometry, "commands": commands,
     "packages": packages_map,
-    "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
+    "driver-board-wires": DRIVER_BOARD["wires"], "driver-board-parts": DRIVER_BOARD["parts"],
 }
 
 def files() -> dict[Path, str]:
-    """Files that are generated completely: the boards' balls, pages and drawings, and those of docs/tools/erb.py."""
+    """Files that are generated completely: the boards' balls, pages and drawings, and the driver board."""
     from hypermon.boards.model import lvds
     from hypermon.boards.pinout import pages, pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
@@ -405,7 +405,7 @@ def files() -> dict[Path, str]:
         wires = pinout.wires(first, balls[first.name])
         made[DOCS / "boards" / f"{page.name}.md"] = pages.page(page, balls[first.name])
         made[DOCS / "boards" / f"{page.name}.svg"] = pinout.drawing(first, wires, page.title)
-    return made | ERB["files"](DOCS / "erb")
+    return made | DRIVER_BOARD["files"](DOCS / "driver-board", ROOT / "boards" / "driver_board")
 
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)

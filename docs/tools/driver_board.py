@@ -1,7 +1,7 @@
-"""The event regeneration board and its cables' receivers: netlists, tables and drawings of erb.md.
+"""The driver board and its cables' receivers: netlists, and tables and drawings of driver-board.md.
 
 Three boards of four nodes each. :data:`WIRES` says which gate every wire goes through; parts and nets follow from it,
-and everything else from these. ``make docs`` writes it all anew, ``tests/test_erb.py`` checks it.
+and everything else from these. ``make docs`` writes it all anew, ``tests/test_driver_board.py`` checks it.
 """
 
 from collections.abc import Iterable
@@ -120,7 +120,7 @@ class Board(NamedTuple):
 
 
 def board(name: str, title: str, of: Iterable[Wire] = WIRES) -> Board:
-    """The driver's board (``erb``), the receiver's (``erb-receiver``), or the bias (``erb-bias``)."""
+    """The driver's board (``driver``), the receiver's (``receiver``), or the bias (``bias``)."""
     parts: dict[str, str] = {}
     nets: Nets = {SUPPLY: [], GROUND: []}
 
@@ -130,9 +130,9 @@ def board(name: str, title: str, of: Iterable[Wire] = WIRES) -> Board:
         for pin, net in enumerate(ends, 1):
             nets.setdefault(net, []).append((reference, pin))
 
-    quad = {"erb": "driver", "erb-receiver": "receiver"}.get(name)
-    left, right = {"erb": ("five wires", "five pairs"), "erb-receiver": ("five pairs", "five wires"),
-                   "erb-bias": ("five pairs", "five pairs")}[name]
+    quad = name if name in ("driver", "receiver") else None
+    left, right = {"driver": ("five wires", "five pairs"), "receiver": ("five pairs", "five wires"),
+                   "bias": ("five pairs", "five pairs")}[name]
     for node in range(NODES):
         add(f"J{node + 1}", left)
         add(f"J{node + 1 + NODES}", right)
@@ -178,9 +178,9 @@ def board(name: str, title: str, of: Iterable[Wire] = WIRES) -> Board:
 
 
 BOARDS = {
-    "erb": board("erb", "Event regeneration board: four nodes in, twenty pairs out"),
-    "erb-receiver": board("erb-receiver", "Receivers for a board with one pin a wire: twenty pairs in, four ports out"),
-    "erb-bias": board("erb-bias", "Bias for a board with inputs that are pairs: what an open pair leans on"),
+    "driver": board("driver", "Driver board: four nodes in, twenty pairs out"),
+    "receiver": board("receiver", "Receivers for a board with one pin a wire: twenty pairs in, four ports out"),
+    "bias": board("bias", "Bias for a board with inputs that are pairs: what an open pair leans on"),
 }
 
 
@@ -405,13 +405,13 @@ def _bias(sheet: _Sheet, wire: Wire, y: float) -> None:
 _GATES = "U5.1 is gate 1 of U5; blue are pin numbers."
 _NEAREST = "C1 to C10 beside pin 16 of their part, the 1 nF nearest."
 _NOTES = {
-    "erb": ("U1 to U5: DS90LV031A. For nodes of 5 V put DS90C031 in their places, and +5 V for +3.3 V.",
+    "driver": ("U1 to U5: DS90LV031A. For nodes of 5 V put DS90C031 in their places, and +5 V for +3.3 V.",
             f"{_GATES} U1 to U4: the data of nodes 0 to 3; U5: the strobes of all.",
             f"{_NEAREST} Leads from the nodes to J1 to J4: to 10 cm."),
-    "erb-receiver": ("U1 to U5: DS90LV032A. No bias: their own keeps an open pair high.",
+    "receiver": ("U1 to U5: DS90LV032A. No bias: their own keeps an open pair high.",
                      f"{_GATES} R1 to R20 beside the receivers' pins, no stub behind.",
                      f"{_NEAREST} Leads from J5 to J8 to the board: to 10 cm."),
-    "erb-bias": ("The 100 \u03a9 across each pair are in the FPGA (DIFFRESISTOR=100): fit none here.",
+    "bias": ("The 100 \u03a9 across each pair are in the FPGA (DIFFRESISTOR=100): fit none here.",
                  "Lines that cross without a dot do not touch. Leads from J5 to J8 to the board: pairs, to 10 cm."),
 }
 
@@ -449,7 +449,7 @@ def drawing(of: Board) -> str:
     """The board's schematic as an SVG: a block a node, and the supply."""
     sheet = _Sheet()
     sheet.text(24, 30, of.title, "h")
-    draw = {"erb": _driver, "erb-receiver": _receiver, "erb-bias": _bias}[of.name]
+    draw = {"driver": _driver, "receiver": _receiver, "bias": _bias}[of.name]
     for node in range(NODES):
         y = _TOP + 54 + node * _BLOCK
         for reference, left in ((f"J{node + 1}", True), (f"J{node + 1 + NODES}", False)):
@@ -470,7 +470,7 @@ def drawing(of: Board) -> str:
         f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>', *sheet.made, "</svg>", ""])
 
 
-def files(folder: Path) -> dict[Path, str]:
+def files(drawings: Path, netlists: Path) -> dict[Path, str]:
     """What is made whole: a drawing and a netlist a board."""
     return {folder / f"{name}.{suffix}": make(of) for name, of in BOARDS.items()
-            for suffix, make in (("svg", drawing), ("net", netlist))}
+            for folder, suffix, make in ((drawings, "svg", drawing), (netlists, "net", netlist))}
