@@ -31,13 +31,13 @@ DRIVER_BOARD = runpy.run_path(str(TOOLS / "driver_board.py"))
 #: Meanings of the Verilog module's ports. Everything else is read from the gateware.
 PORTS: dict[str, str] = {
     "clk": "capture clock, a multiple of 5 MHz",
-    "rst": "synchronous, active high. Restores the power-up state, including EPOCH; may be tied to 0",
+    "rst": "synchronous, active high. Restores the power-up state, including the register EPOCH; may be tied to 0",
     "data": "node i's nibble in bits 4i+3 to 4i, or its byte in bits 8i+7 to 8i; asynchronous, two flip-flops inside",
     "strobe": "node i's strobe in bit i; asynchronous, two flip-flops inside",
     "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input; with quarter "
              "clocks, levels three quarters, a half and a quarter of a clock before it",
     "pbx_req": "bus request; asynchronous, two flip-flops inside",
-    "pbx_more": "another edge of `pbx_req` of a burst follows; tie to 0 if you read no bursts",
+    "pbx_more": "another request of the same burst follows this edge of `pbx_req`; tie to 0 if you use no bursts",
     "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
     "pbx_addr": "byte address of a register; held in the same way",
     "pbx_wdata": "word to write; held in the same way",

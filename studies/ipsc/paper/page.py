@@ -183,7 +183,7 @@ def _verdicts(rows: Iterable[Verdict]) -> str:
 def _evenly(done: Evaluation) -> str:
     off, where = max((row["spread_off"], f"{row['program']} {row['nodes']}") for row in done.tables["programs"]
                      if row["how"] == "hardware")
-    return f"{100 * off:.1f} % ({where})"
+    return f"{100 * off:.1f} % on average in the worst run ({where})"
 
 
 def _trips(rows: Iterable[Verdict]) -> str:

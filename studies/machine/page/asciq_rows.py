@@ -86,7 +86,7 @@ def _counted(data: Data) -> Row:
     long = ", ".join(f"{low / 1000:.3g} to {2 * low / 1000:.3g} ms: {many}" for low, many in by_bin if low > 4000)
     slips = sum(many for low, many in by_bin if low <= 4000)
     return Row("number of freezes above 4 ms: from the board's own histogram of gaps (without a recording), and from a "
-               "recording of the same ports", "16 ms is another bin than 1 ms", "R", "equal",
+               "recording of the same ports", "16 ms and 1 ms are different bins", "R", "equal",
                f"{counted - slips} and {here}. Gaps by bin: 1 ms: {quanta:,}, {long}" if bins else "",
                met=counted - slips == here if bins else None, note="each quantum writes an event, at four ports; "
                "`hypermon counters` shows the histogram")

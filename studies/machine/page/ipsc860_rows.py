@@ -21,8 +21,8 @@ TERMS = """\
 A message goes along a *path* of directed edges between two nodes. The *distance* of the nodes is the number of edges of
 the path. The receiver sends an *echo* back, and the paper measures whole round trips. In the model a message consists
 of *legs*. A leg consists of software time, a path, and a hold time, during which all edges of the path are reserved. A
-message of more than 100 bytes has three legs: a *probe* asks for space, its answer comes back, the data follow. *s* is
-the share of a leg's software time during which its path is held. The experiments are the paper's: *path*, one pair of
+message of more than 100 bytes has three legs: a *probe* that asks for space, the answer, and the data. *s* is the
+share of a leg's software time during which its path is held. The experiments are the paper's: *path*, one pair of
 nodes at distances 1 to 7; *edges 1*, up to 4 pairs whose paths share edges, with echoes of the same size; *edges 2*,
 up to 8 pairs, with echoes of 0 bytes; *edges 3*, the same, where each exchange begins with a *gsync*, the
 synchronization of all nodes; *nodes*, pairs whose paths share nodes, but no edges."""

@@ -25,9 +25,10 @@ MEMORIES = [(source, destination) for source in ("main", "elan") for destination
 
 #: What the rows' terms mean.
 TERMS = """\
-The copy of the paper from which this project works has lost its digits, so only its relations can be compared. All
-parameters of the model are assumed. A *put* writes to another node's memory, a *get* reads it, *MPI* is a message with
-a tag that the receiver's thread processor matches. Memory is the node's (main) or the network adapter's (Elan).
+The copy of the paper from which this project works has lost its digits, so only its relations can be compared. The
+parameters of the model are assumed, except the start of a DMA from main memory and the rates of PCI, which were
+fitted to two bounds (class F). A *put* writes to another node's memory, a *get* reads it, *MPI* is a message with a
+tag that the receiver's thread processor matches. Memory is the node's (main) or the network adapter's (Elan).
 *Hotspot*: many nodes write to one block of memory, or read it."""
 
 
