@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.items.expander import MANY, Expander
 from hypermon.hdl.layout import Geometry, Sink
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 5, 16, 20, 32])

@@ -5,7 +5,7 @@ import random
 import pytest
 from hypermon.hdl.items.halver import Halver
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 
 @pytest.mark.parametrize("nodes", [1, 3, 16])

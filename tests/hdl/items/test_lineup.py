@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.items.lineup import Lineup
 from hypermon.hdl.layout import Geometry, Sink
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 LIMIT = 40
 

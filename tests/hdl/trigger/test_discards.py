@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.layout import COUNTER_BITS
 from hypermon.hdl.trigger.discards import Discards
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])

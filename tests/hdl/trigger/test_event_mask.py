@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, Geometry, Sink
 from hypermon.hdl.trigger.event_mask import EventMask
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 NODES = 5
 FIELDS = ("node", "nibble", "first", "last", "begins", "missing", "late", "time", "many", "vector")

@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.layout import TRIGGER_OUT_PULSE, TRIGGER_OUT_WINDOWS, Window
 from hypermon.hdl.trigger.trigger_out import TriggerOut
 
-from ...harness.stage import run
+from ..harness.stage import run
 
 #: Clocks of a window, by setting.
 CLOCKS = {Window.NS800: 80, Window.NS400: 40, Window.NS200: 20, Window.CLOCK: 1}
