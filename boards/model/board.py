@@ -48,6 +48,8 @@ TIME_PINS = ("sync_in", "sync_out", "pps_in", "trigger_in", "trigger_out")
 TIME_INPUTS = ("sync_in", "pps_in", "trigger_in")
 #: Frequencies that an external reference clock may have.
 REFERENCES_HZ = (10_000_000, 25_000_000, 100_000_000)
+#: A capture clock is a multiple of this, see :class:`~hypermon.hdl.layout.Geometry`.
+_CLOCK_STEP_HZ = 5_000_000
 #: Samples of each strobe per clock, by configuration; one in all others.
 PHASES = {"half-clock": 2, "quarter-clock": 4}
 
@@ -121,6 +123,7 @@ class Board:
         PLL.
     references_hz : the frequencies there of which the PLL makes exactly the clocks that each of the links needs.
     reference_hz : the PLL is fed from that pin by this frequency, and not by the oscillator, see :meth:`fed`; else 0.
+    slow_hz : the capture clock in place of ``capture_hz``, see :meth:`clocked`; else 0.
     ports : how each of its nodes is wired, see :meth:`mixed`; empty: as the configuration says.
     attributes : attributes of every port's pin: level, pull-down.
     openfpgaloader, dfu, apollo : how a bitstream is loaded: the board's name in openFPGALoader; or vendor and product
@@ -172,6 +175,7 @@ class Board:
     reference: ClockInput | None = None
     references_hz: tuple[int, ...] = REFERENCES_HZ
     reference_hz: int = 0
+    slow_hz: int = 0
     ports: tuple[Front, ...] = ()
     openfpgaloader: str = ""
     dfu: str = ""
@@ -274,10 +278,11 @@ class Board:
 
     def stem(self, config: str, link: BoardLink) -> str:
         """Base name of a build's files; it contains the link if that is not the first, ``ports`` if there are any, and
-        the MHz of a reference."""
+        the MHz of a reference and of a slower clock."""
         return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config,
                          *((short(self.ports),) if self.ports else ()),
-                         *((f"reference{self.reference_hz // 1_000_000}",) if self.reference_hz else ())))
+                         *((f"reference{self.reference_hz // 1_000_000}",) if self.reference_hz else ()),
+                         *((f"{self.slow_hz // 1_000_000}mhz",) if self.slow_hz else ())))
 
     @property
     def input_hz(self) -> int:
@@ -304,6 +309,21 @@ class Board:
             every[place] = last
         whole = len(every) // len(PIN_ROLES) * len(PIN_ROLES)
         return replace(self, pins=tuple(every[:whole]), spare=tuple(every[whole:]), reference_hz=hz)
+
+    def clocked(self, hz: int) -> "Board":
+        """The board with a slower capture clock: what is too slow for its own one may reach this one.
+
+        Raises
+        ------
+        ValueError
+            for a clock that is not slower, and for a board whose memory runs at the capture clock.
+        """
+        if self.memory:
+            raise ValueError(f"{self.name}: its memory runs at {self.capture_hz} Hz, the capture clock, which is fixed")
+        if not 0 < hz < self.capture_hz or hz % _CLOCK_STEP_HZ:
+            raise ValueError(f"{self.name} takes multiples of {_CLOCK_STEP_HZ} Hz below its own clock of "
+                             f"{self.capture_hz} Hz")
+        return replace(self, capture_hz=hz, slow_hz=hz, limits=())
 
     def mixed(self, ports: str, config: str | None = None, nodes: int | None = None) -> "Board":
         """The board with nodes that are wired as the option ``--ports`` says, see :func:`~.mixture.parse_mixture`. They
@@ -443,6 +463,8 @@ class Board:
         links = self._regenerations(config)
         if self.ports:
             self._refuse_ports(config, self.ports)
+        if links and self.slow_hz:
+            raise ValueError(f"{self.name} has a fixed clock with regeneration boards, {self.regeneration_hz} Hz")
         least, most = links * LINK_NODES, self.fronts.get(config, self.wired(config) + links * LINK_NODES)
         nodes = most if nodes is None else nodes
         if not max(least, 1) <= nodes <= most:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -44,6 +45,8 @@ DECLARED = (
 _LINE = ("taken", "hypermon.line")
 #: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
+#: A line of nextpnr's list of cells: kind, those used, those of the part.
+_UTILISATION = re.compile(r"^Info:\s+(\w+): +(\d+)/ *(\d+) +\d+%$", re.MULTILINE)
 #: The last lines of a log, which show why a tool failed.
 _TAIL = 12
 
@@ -237,10 +240,19 @@ def _run(board: str, script: str, work: Path, tools: dict[str, str]) -> None:
         status = subprocess.run(["sh", script], cwd=work, env=os.environ | tools, stdout=output,
                                 stderr=subprocess.STDOUT, check=False).returncode
     if status:
+        if lacking := _lacking(work / f"{_NAME}.tim"):
+            raise BuildError(f"{board}: does not fit the FPGA: {lacking}; choose fewer nodes (--nodes), nodes of other "
+                             "kinds (--ports), another configuration (--config), or a larger board")
         tail = "\n".join(log.read_text().splitlines()[-_TAIL:])
         raise BuildError(f"{board}: the tools failed with status {status}; {log} ends:\n{tail}")
     if ignored := [line for line in log.read_text().splitlines() if "ignoring clock constraint" in line]:
         raise BuildError(f"{board}: a clock would not be checked: {ignored[0]}")
+
+
+def _lacking(log: Path) -> str:
+    """The cells of which nextpnr's log counts more than the part has; empty if it has enough, or there is no log."""
+    counts = _UTILISATION.findall(log.read_text(errors="replace")) if log.exists() else []
+    return ", ".join(f"{used} {cell} of {there}" for cell, used, there in counts if int(used) > int(there))
 
 
 def _commit() -> str:

@@ -69,6 +69,19 @@ _REFERENCE = click.option("--reference", type=int, metavar="HZ",
                                "pin that `hypermon pinout` lists, instead of the board's oscillator.")
 
 
+def _clocked(board: Board, hz: int | None) -> Board:
+    """The board with a slower capture clock, if one is asked for."""
+    try:
+        return board if hz is None else board.clocked(hz)
+    except ValueError as error:
+        raise HypermonError(f"--clock {hz}: {error}") from None
+
+
+_CLOCK = click.option("--clock", type=int, metavar="HZ",
+                      help="A capture clock that is slower than the board's own, which `hypermon pinout` lists, for "
+                           "nodes that do not reach that one.")
+
+
 _PORTS = click.option("--ports", metavar="NODES=KIND,...",
                       help="How nodes are wired, such as 0-3=port,4-9=uart: port (5 wires), two_wire or serial (clock, "
                            "data), selected (3 wires: also a chip select), uart, swo (1 wire). They take the pins in "
@@ -96,6 +109,7 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
     """What to type for the same bitstream: what is not a default is in it."""
     words = ["hypermon", name, board.name]
     words += ["--reference", str(board.reference_hz)] if board.reference_hz else []
+    words += ["--clock", str(board.slow_hz)] if board.slow_hz else []
     words += ["--config", config] if config and config != board.configs[-1] else []
     words += ["--ports", stated(board.ports)] if board.ports else []
     words += ["--link", link] if link else []
@@ -189,6 +203,7 @@ def _list(as_json: bool) -> None:
 @_PORTS
 @_LINK
 @_REFERENCE
+@_CLOCK
 @click.option("--serial", metavar="TEXT",
               help="Serial number of a USB board, letters and digits, as in usb:TEXT. Default: 0")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; this builds faster.")
@@ -197,7 +212,8 @@ def _list(as_json: bool) -> None:
                    "the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="Describe the result as JSON.")
 def build_command(board: Board, out: Path, config: str | None, ports: str | None, link: str | None,
-                  reference: int | None, serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
+                  reference: int | None, clock: int | None, serial: str | None, nodes: int | None, seed: int,
+                  as_json: bool) -> None:
     """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs the extra `boards`.
@@ -206,7 +222,7 @@ def build_command(board: Board, out: Path, config: str | None, ports: str | None
       hypermon build ulx3s-85f
       hypermon flash ulx3s-85f
     """
-    board = _mixed(_fed(board, reference), ports, config, nodes)
+    board = _mixed(_clocked(_fed(board, reference), clock), ports, config, nodes)
     _refuse_folder(out)
     try:
         from hypermon.boards.toolchain import bitstream as building
@@ -256,12 +272,13 @@ def _refuse_folder(out: Path) -> None:
 @_PORTS
 @_LINK
 @_REFERENCE
+@_CLOCK
 @click.option("--keep", is_flag=True,
               help="Write to the board's flash memory, so that the bitstream survives power-off. For iCE40 boards and "
                    "boards with a boot loader this is always the case.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all that the program says that loads the bitstream.")
 def flash(board: Board, out: Path, config: str | None, ports: str | None, link: str | None, reference: int | None,
-          keep: bool, verbose: bool) -> None:
+          clock: int | None, keep: bool, verbose: bool) -> None:
     """Load a bitstream into a board; no HDL tool is needed.
 
     Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
@@ -270,7 +287,7 @@ def flash(board: Board, out: Path, config: str | None, ports: str | None, link: 
     \b
       hypermon flash ulx3s-85f --keep
     """
-    board = _mixed(_fed(board, reference), ports, config, None)
+    board = _mixed(_clocked(_fed(board, reference), clock), ports, config, None)
     found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
     with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
         command = loading(board, found.path, keep, Path(scratch))

@@ -4,10 +4,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import gcd
 from pathlib import Path
 from typing import Any
 
-from hypermon.boards.model.board import Board
 from hypermon.boards.registry import BOARDS, find
 from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.host.errors import HypermonError
@@ -96,26 +96,23 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
     local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
     folder = _folder()
     packed = json.loads((folder / "manifest.json").read_text())["bitstreams"] if folder else []
-    of = {Path(said["bitstream"]).stem: _fed(said) for said in (*packed, *local)
+    of = {Path(said["bitstream"]).stem: _ratio(said) for said in (*packed, *local)
           if said.get("build") == build and said.get("board") in BOARDS}
     if not of:
         return {"bitstreams": []} if packed or local else {}
-    return {"bitstreams": sorted(of), "clock": sorted({_ratio(board) for board in of.values()}),
+    return {"bitstreams": sorted(of), "clock": sorted(set(of.values())),
             # A board's PLL makes an exact ratio, or there is no bitstream.
             "clock_ppm": 0.0}
 
 
-def _fed(said: dict[str, Any]) -> Board:
-    """The board of a manifest, with the clock that feeds its PLL."""
+def _ratio(said: dict[str, Any]) -> str:
+    """How the capture clock of a manifest's board is derived from the clock that feeds its PLL."""
     board = find(said["board"])
-    hz = said.get("reference_hz", 0)
-    return board.fed(hz) if hz in board.references_hz and board.reference else board
-
-
-def _ratio(board: Board) -> str:
-    """How a board's capture clock is derived from the clock that feeds its PLL."""
-    over, under = board.clock_ratio
-    return f"{over}/{under} of {board.input_hz / 1e6:g} MHz" + (" (reference)" if board.reference_hz else "")
+    reference_hz = said.get("reference_hz", 0)
+    capture_hz, input_hz = said.get("capture_hz", board.capture_hz), reference_hz or board.oscillator_hz
+    common = gcd(capture_hz, input_hz)
+    return f"{capture_hz // common}/{input_hz // common} of {input_hz / 1e6:g} MHz" \
+        + (" (reference)" if reference_hz else "")
 
 
 def _folder() -> Path | None:

@@ -189,6 +189,24 @@ def test_a_reference_clock_displaces_one_wire():
     assert (small.nodes, len(small.spare), small.node(0)[2].label) == (2, 4, "A2")
 
 
+def test_a_slower_clock():
+    one = find("ulx3s-85f").clocked(75_000_000)
+    assert one.geometry("extended").clock_hz == 75_000_000
+    mixed = one.mixed("0-3=port,4-11=uart", None)
+    assert mixed.geometry().clock_hz == 75_000_000
+    assert mixed.stem("extended", mixed.links[0]) == "ulx3s-85f-extended-4port-8uart-75mhz"
+    with pytest.raises(ValueError, match="ulx3s-85f has a fixed clock with regeneration boards, 80000000 Hz"):
+        one.geometry("links1")
+
+
+@pytest.mark.parametrize("hz", [120_000_000, 125_000_000, 0, -5_000_000, 77_000_000])
+def test_clocks_that_cannot_be(hz):
+    with pytest.raises(ValueError, match="ulx3s-85f takes multiples of 5000000 Hz below its own clock of 120000000 Hz"):
+        find("ulx3s-85f").clocked(hz)
+    with pytest.raises(ValueError, match="ulx3s-85f-deep: its memory runs at 100000000 Hz, the capture clock"):
+        find("ulx3s-85f-deep").clocked(50_000_000)
+
+
 def test_reference_clocks_that_cannot_be():
     pins = tuple(Pin(f"{n}", f"P{n}") for n in range(5))
     with pytest.raises(ValueError, match="one takes no reference clock: none of its pins can feed the PLL"):

@@ -73,6 +73,17 @@ def test_a_tool_that_fails_shows_the_end_of_its_log(tools, monkeypatch):
     assert not list((tools / "out").glob("*.bit"))
 
 
+def test_a_design_that_does_not_fit_is_one_line(tools, monkeypatch):
+    """As nextpnr 0.9 writes it to its log, before it fails."""
+    said = ("Info: Device utilisation:", "Info: \t TRELLIS_IO:      42/    197    21%",
+            "Info: \t     DP16KD:      69/     56   123%", "Info: \t       DCUA:       0/      1     0%")
+    (tools / "said").write_text("\n".join(said) + "\n")
+    monkeypatch.setenv("NEXTPNR_ECP5", shell(tools / "full", f"cat {tools / 'said'} > hypermon_board.tim; exit 255"))
+    failed = str(build(tools).exception)
+    assert failed.startswith("ulx3s-25f: does not fit the FPGA: 69 DP16KD of 56; choose fewer nodes (--nodes)")
+    assert "\n" not in failed
+
+
 def test_a_constraint_that_nextpnr_does_not_take_fails(tools, monkeypatch):
     """It warns, and checks that clock against 12 MHz."""
     warning = "net 'phy_clock.i' does not exist in design, ignoring clock constraint"
@@ -271,6 +282,26 @@ def test_a_reference_clock(tools, monkeypatch):
     refused = run("build", "ecpix5-45f", "--reference", "25000000", "-o", str(tools / "other"))
     assert str(refused.exception) == "ecpix5-45f takes a reference clock of 10000000, 100000000 Hz, not of 25000000"
     assert not (tools / "other").exists()
+
+
+def test_a_slower_clock(tools, monkeypatch):
+    """Its bitstream has a name of its own, and the host derives the clock from what was built."""
+    from hypermon.host.flash.bitstreams import clock_known
+
+    fake_flow(tools, monkeypatch, 120.0)
+    done = build(tools, "--clock", "60000000", "--json")
+    assert done.exception is None
+    made = json.loads(done.stdout)
+    assert (made["bitstream"], made["capture_hz"]) == ("ulx3s-25f-classic-60mhz.bit", 60_000_000)
+    assert clock_known(made["build"], tools / "out") == {
+        "bitstreams": ["ulx3s-25f-classic-60mhz"], "clock": ["12/5 of 25 MHz"], "clock_ppm": 0.0}
+    options = f"ulx3s-25f --clock 60000000 --config classic -o {tools / 'out'}"
+    assert f"To load it: hypermon flash {options}\n" in build(tools, "--clock", "60000000").output
+    monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
+    run("flash", *options.split())
+    assert (tools / "called").read_text().split()[-1] == str(tools / "out" / made["bitstream"])
+    assert str(build(tools, "--clock", "77000000").exception) == (
+        "--clock 77000000: ulx3s-25f takes multiples of 5000000 Hz below its own clock of 120000000 Hz")
 
 
 def test_pins_for_time_are_refused_where_there_are_none(tools):
