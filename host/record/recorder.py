@@ -373,8 +373,9 @@ class _Session:
         return self._scanner.offset + self._scanner.pending
 
     def _silent(self) -> bool:
-        """Nothing has arrived for long, and a virtual board's time has not advanced."""
-        return time.monotonic() - self._heard > _SILENCE_S
+        """Nothing has arrived for long, and a virtual board's time has not advanced. The first bytes may take longer,
+        by the slowness of the link: a board that follows another one has no time before that one's wave."""
+        return time.monotonic() - self._heard > _SILENCE_S * (1 if self._scanned else self.device.link.slowness)
 
     def _step(self) -> int:
         data = self.drain.poll()

@@ -42,6 +42,8 @@ PATIENCE = 1 << 14
 #: More bits than a line of a front end must be idle.
 _PAUSE_BITS = 12
 
+#: A board that follows one in another process has no time until that one begins, and its process may take long to start.
+_STARTS_LATE = 30.0
 _CONTROL = REGISTERS["CONTROL"].offset
 _WINDOW = REGISTERS["WINDOW"].offset
 
@@ -267,6 +269,7 @@ class VirtualLink(VerilatedBoard):
         """Wires ``sync_in`` to the board that writes its wave to a pipe."""
         assert self._wired is not None
         self._wired.board_follow_file(self._open, file, delay_ps)
+        self.slowness = _STARTS_LATE
 
     @property
     def common_ps(self) -> int:

@@ -205,6 +205,33 @@ def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
     cut_short(link, tmp_path / "run", words, settings=Settings(follow=follow), limits=Limits(seconds=5))
 
 
+@pytest.mark.parametrize(("slowness", "arrives"), [(1.0, False), (100.0, True)])
+def test_a_wave_may_arrive_late(tmp_path, monkeypatch, slowness, arrives):
+    """The other board's process may take long to start, and this board has no time until then."""
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr(Device, "prepare", lambda self, settings, real=Device.prepare: real(
+        self, replace(settings, follow=False)))
+    made, held, came = board(), [], time.monotonic() + 0.3
+    link = Virtual(made, tick=0, endless=True)
+    link.slowness = slowness
+
+    def play(polls):
+        time.sleep(0.01)
+        if not link.tick:
+            held.append(link.pending)
+            link.pending = b""
+            if arrives and time.monotonic() > came:
+                link.tick, link.pending = 1, b"".join(held)
+
+    link.on_poll = play
+    limits, settings = Limits(events=len(made.events())), Settings(follow=True)
+    if arrives:
+        assert record(Device(link), tmp_path / "run", settings, limits=limits).stopped
+    else:
+        link.mute = True
+        cut_short(link, tmp_path / "run", "and the wave that it follows never arrived", settings=settings, limits=limits)
+
+
 def test_a_slow_disk_is_no_silence_of_the_board(tmp_path, monkeypatch):
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.02)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
