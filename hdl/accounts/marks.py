@@ -33,7 +33,7 @@ class Marks(wiring.Component):
 
     Parameters
     ----------
-    geometry : the board's geometry, which says what pins exist.
+    geometry : the board's geometry; the pins that exist depend on it.
     pause : clocks from one block to the next, while capture is enabled; benches set other values.
 
     Members

@@ -29,8 +29,8 @@ class LinkLife(wiring.Component):
 
     Members
     -------
-    marked : the first frame of an age was delivered; of the first age, the time of ``LINK_SILENT`` frames and its own
-        after the birth.
+    marked : the first frame of an age was delivered. That of the first age is delivered ``LINK_SILENT`` frames, plus
+        its own length, after the birth.
     told, age : the age of that frame, in superframes.
     sure : the frames that come are those of the last life that was told.
     enable : capture is enabled.
