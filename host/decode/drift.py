@@ -5,7 +5,8 @@ rises, the phase of the wave has passed a clock edge. At the middle of that peri
 whole number of clocks and the wire, to half of what the clocks drift apart in a period: 0.05 clocks at 100 ppm. Such
 *crossings* are averaged over some milliseconds, and a line with few bends is laid through the averages.
 
-The uncertainty is what the crossings are off this line at most, and what the clocks may have wandered between them.
+The uncertainty includes the largest distance of a crossing from this line, and how far the clocks may have wandered
+between crossings.
 """
 
 from typing import NamedTuple
@@ -37,7 +38,7 @@ THRESHOLDS = {"mean_clocks": 1 << _MEAN_BITS, "straight_clocks": _STRAIGHT, "ape
 
 
 class Drift(NamedTuple):
-    """A line with bends: at the clock ``own`` of the board, the clock of the board that it follows is ``ahead`` more.
+    """A line with bends: at clock ``own`` of the board, the clock of the board that it follows is ``own + ahead``.
 
     The delay of the wire has to be added. The first and the last stretch continue for ever. ``unsure``: clocks.
     """
