@@ -37,7 +37,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Visits:
-    """Which connections have a request in progress, and since when the others have none."""
+    """The connections that have a request in progress, and since when each of the others has had none."""
 
     def __init__(self) -> None:
         self._busy: set[Any] = set()

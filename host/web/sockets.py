@@ -31,8 +31,8 @@ class Page:
 
     Members
     -------
-    span_ps : of the time that it shows.
-    board : of a run of several boards, the one that it shows; None: all.
+    span_ps : length of the time that it shows.
+    board : in a run of several boards, the board that it shows; None: all.
     dropped : frames for which the page was too slow. A text message reports this before the next frame.
     """
 
