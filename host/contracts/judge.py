@@ -38,7 +38,7 @@ def judge(run: DecodedRun, path: str | Path) -> list[Judged]:
 
 
 def judge_rules(run: DecodedRun, rules: Rules) -> list[Judged]:
-    """The same for rules that were loaded."""
+    """Judges rules that were loaded."""
     with opened_trace(run) as (trace, dictionary):
         found = fitted(trace, rules, dictionary)
         trace.share(found)
