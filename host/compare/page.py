@@ -72,8 +72,8 @@ def comparison_page(names: Sequence[str], figures: Sequence[Figure], broken: Seq
 
     Parameters
     ----------
-    names : of A and B. ``groups``: their measures.
-    timelines : the first run of each, over the same time before and after the event ``align``.
+    names : the names of A and B. ``groups``: their measures.
+    timelines : the first run of each group, over the same time before and after the event ``align``.
     """
     differ = [one for one in figures if one.verdict in ("higher", "lower", "undecided")]
     changed = f"{len(differ)} of {len(figures)} figures differ, or may differ"
@@ -102,7 +102,7 @@ def _table(figures: Sequence[Figure]) -> str:
 
 
 def _plots(figures: Sequence[Figure], groups: Sequence[Mapping[Measure, Samples | Ratio]]) -> str:
-    """The distributions of durations; those of which a figure differs come first."""
+    """The distributions of durations; those with a figure that differs come first."""
     differ = {one.measure for one in figures if one.verdict in ("higher", "lower", "undecided")}
     plots = []
     for measure in sorted({*groups[0], *groups[1]}, key=lambda one: (one not in differ, one)):
@@ -148,7 +148,7 @@ def _plot(measure: Measure, values: Sequence[Ints | None]) -> str:
 
 
 def _timelines(timelines: Sequence[Timeline], align: str | None) -> str:
-    """One above the other, over the same time; each node a lane."""
+    """The timelines one above the other, over the same time; each node is a lane."""
     took: dict[str, float] = {}
     for own in timelines:
         for states in own.lanes.states.values():

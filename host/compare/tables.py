@@ -71,7 +71,7 @@ def row_of(one: Figure) -> list[str]:
 
 
 def sentences(broken: Sequence[Broken]) -> list[str]:
-    """What is said of each limit that is exceeded, or may be."""
+    """A sentence about each limit that is exceeded, or may be."""
     return [f"{visible(one.figure.name)}: {one.verdict}: {visible(one.limit.text)}" for one in broken]
 
 
