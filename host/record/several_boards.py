@@ -125,7 +125,7 @@ def _holds_something(run: Path, recorders: Iterable[RecorderProcess]) -> bool:
 
 
 def _end(recorders: Sequence[RecorderProcess]) -> None:
-    """Stops all and waits for them, in all not much longer than for one; another Ctrl-C kills those that remain."""
+    """Stops all and waits for them, in total not much longer than for one. Another Ctrl-C kills those that remain."""
     until = time.monotonic() + _END_S
     patience = True
     for recorder in recorders:
