@@ -63,7 +63,7 @@ def trace(pictures: Pictures, from_ps: int, to_ps: int) -> IO[bytes]:
     Raises
     ------
     HypermonError
-        as :func:`refuse_trace`.
+        as :func:`refuse_trace` does.
     """
     # Here, because they take 0.2 s that the first picture does not have.
     from hypermon.host.analysis.losses import outages

@@ -43,8 +43,8 @@ class Tables:
 
     Parameters
     ----------
-    run : decoded.
-    files : of its items; see :func:`.item_files`.
+    run : the RUN, decoded.
+    files : the files of its items; see :func:`.item_files`.
 
     Members
     -------
@@ -71,7 +71,7 @@ class Tables:
         self._bin_ps = 0
 
     def _named(self) -> None:
-        """Takes note of the columns of the items."""
+        """Notes the columns of the items."""
         self.columns = [row[0] for row in self._connection.execute("describe items").fetchall()]
         named = [text for column, text in (
             ("name", "name"), ("event", "'#' || event"), ("word", "lower(hex(word))"), ("nibble", "hex(nibble)"))
@@ -101,7 +101,7 @@ class Tables:
         self.stories = bool(files)
 
     def _coarse(self) -> None:
-        """Makes what pictures of long stretches are made of, where there are too many rows to read for each."""
+        """Makes coarser tables for pictures of long stretches, which have too many rows to read for each picture."""
         first, last = self.ask("select min(least(a, b)), max(greatest(a, b)) from ("
                                "select min(begin_ps) as a, max(coalesce(end_ps, lost_ps, begin_ps)) as b from states "
                                "union all select min(sent_ps), max(received_ps) from messages "
@@ -208,8 +208,8 @@ class Tables:
     def arrows(self, from_ps: int, to_ps: int, nodes: range, columns: int) -> dict[str, Any]:
         """Messages that overlap a stretch: name and key, sender, receiver, sent, received.
 
-        ``out``: so many are left out. Of those between two nodes that were sent in the same columns, the one that took
-        longest is kept.
+        ``out``: the number of messages that are left out. Of those between two nodes that were sent in the same
+        columns, the one that took longest is kept.
         """
         if not self.stories:
             return {"rows": [], "out": 0}
