@@ -86,8 +86,8 @@ class Counters(wiring.Component):
     Members
     -------
     event : for each of :data:`SWEPT`, one bit per node.
-    twice : only if ``doubled``, with REJECTED: it counts two; with a third and fourth plane of ``nodes`` bits, likewise
-        three and four.
+    twice : only if ``doubled``, with REJECTED: it counts two. If ``doubled`` is 3, two further planes of ``nodes``
+        bits make it count three and four.
     beyond : two more than the largest lag of each node, in planes; copied with the counters.
     clear : hold for one sweep (``sweep`` clocks) and eight clocks to zero everything except the latched copies.
     latch : a pulse starts a copy, one bit per latch: of all events before the pulse, and some

@@ -1,8 +1,8 @@
 """Strobe synchronizer: turns raw port levels into one pulse and one nibble per strobe.
 
-Section 3.2.1: "only the event strobe signals need be sampled relative to the internal ECB clock".
-Here the data are sampled at the same clock edges as the strobes, also through two flip-flops. The board's clock is
-therefore the only one.
+Section 3.2.1: "only the event strobe signals need be sampled relative to the internal ECB clock" (ECB: event capture
+board). Here the data are sampled at the same clock edges as the strobes, also through two flip-flops. The board's clock
+is therefore the only one.
 """
 
 from functools import reduce

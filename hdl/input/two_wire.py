@@ -95,7 +95,7 @@ class TwoWire(wiring.Component):
         if not self.selected:
             m.d.sync += self.pause.eq(quiet & done)
             return m
-        # The node may be selected again, and send, before the byte from before that has its time.
+        # The node may be selected again, and send, before its last byte is delivered.
         apart = Signal()        # the node was not selected since the last byte that is not to be told from the next
         with m.If(idle):
             m.d.sync += apart.eq(1)

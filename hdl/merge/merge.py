@@ -45,7 +45,7 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
     """Signature of what happened in the merge, for the counters, as seen from the merge; one bit per node.
 
     admitted, refused_by : items, one clock after they were offered.
-    closed : nodes with an outage, likewise.
+    closed : nodes with an outage, one clock late.
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
     held : something that is pending waits for the end of its window.

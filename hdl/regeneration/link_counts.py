@@ -38,7 +38,7 @@ class LinkCounts(wiring.Component):
     now : number of the clock, and with its bits from 7 on that of the frame, which is less than ``LINK_SUPERFRAME``.
     refused : one bit per node.
     sent, node : in phase 3 of a slot, see :class:`~.byte_coder.ByteCoder`.
-    side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see
+    side : taken in phase 2 of slot 1; its flag is about the clocks since it was last taken, see
         :class:`~..layout.LinkSide`.
     """
 
