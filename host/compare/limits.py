@@ -104,7 +104,7 @@ def judge_limits(figures: Sequence[Figure], limits: Sequence[Limit]) -> list[Bro
 def _verdict(figure: Figure, limit: Limit) -> str:
     interval = figure.relative if limit.relative else figure.difference
     if interval is None and limit.relative and figure.difference is not None:
-        # What was 0 has grown by more than any part of it, or is 0 still.
+        # A value that was 0 has grown by more than any part of it, or is still 0.
         interval = Interval(*((math.copysign(math.inf, end) if end else 0.0)
                               for end in (figure.difference.low, figure.difference.high)))
     if interval is None:

@@ -21,7 +21,7 @@ __all__ = ["comparison_page"]
 T = TypeVar("T")
 #: Points of a distribution.
 _POINTS = 200
-#: An axis of times is logarithmic if the longest is so many times as long as the shortest.
+#: An axis of times is logarithmic if the longest is at least this many times as long as the shortest.
 _LOGARITHMIC = 50
 #: Colours of states that readers who are colour-blind can tell apart, and of all others.
 _COLOURS, _OTHER = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195"), "#8c8c8c"

@@ -22,7 +22,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
     part, same, gaps = _parts(rule)
     too_long, joins = "", ""
     if not is_calm(trace):
-        # Between what was lost, no event can have been; and so many as were lost leave one period that is too long.
+        # Outside the gaps no event was lost; and even if all lost items are events, one period remains too long.
         most, own = every + tolerance, "node" if rule.same_node else "0::smallint"
         _lost(trace, own)
         too_long = (f" or s.t - greatest(gap.hi, s.t - d) > {most + slack} or least(first.lo, s.t) - s.t + d > "

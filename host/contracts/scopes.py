@@ -38,7 +38,7 @@ def prepare(trace: Trace, rule: Rule) -> None:
                        union all select {lane}, node, t, 0 from scope_ends)
         select *, {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
                   and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
-    # If nothing ends a scope, or begins one again, what was lost matters until the first edge only.
+    # If nothing ends a scope, or begins one again, losses matter only until the first edge.
     once = "" if scope.begin and scope.end else (
         f"and not exists (from scope_marks as own where own.lane = {lane} and own.t < lo)")
     trace.db.execute(f"""create or replace temp table scope_gaps as

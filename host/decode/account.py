@@ -54,7 +54,7 @@ _ABSENT, _GROWN, _OTHER = USUAL = (
 Recorded = Callable[[RunDirectory], Mapping[str, Part]]
 
 
-# ------------------------------------------------------------------------------ what it says
+# ------------------------------------------------------------------------------ contents
 
 @dataclass(frozen=True)
 class Summary:

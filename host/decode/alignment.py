@@ -42,7 +42,7 @@ _MEASURED, _UNMEASURED = 1.0, 1.5
 _APART_PS = 30 * 86_400 * 10**12
 #: Ticks of a clock. Stamps are at least a quarter of a clock apart, so no two of them are rounded to the same tick.
 _TICKS = 8
-#: The same for times of a board with its own clock, which are known better.
+#: Ticks of a clock for the times of a board that keeps its own clock, because these are known better.
 _FINE_TICKS = 32
 #: Of numerator times denominator of a tick, so that :func:`_in_ticks` needs no more than 64 bits. Clocks of more digits
 #: than any board's exceed it.
@@ -263,8 +263,8 @@ def _composed(own: Alignment, mine: _Times, theirs: _Times, leader: Alignment, t
 
 
 def _wired_uncertainty_ns(chain: Sequence[dict[str, Any]], scale: TimeScale, clocks: float) -> int:
-    """What a stamp counts, a window or a part of a clock; ``clocks`` by which the times wander; and the uncertainty
-    of the delay of every wire. The delay of a wire that was not measured is not included.
+    """The sum of the unit of stamps, which is a window or a part of a clock; of ``clocks``, by which the times wander;
+    and of the uncertainty of the delay of every wire. The delay of a wire that was not measured is not included.
     """
     clocks += scale.window_clocks / scale.phases
     unsure = sum(int(wire.get("uncertainty_ps", 0)) for wire in chain)

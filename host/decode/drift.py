@@ -76,7 +76,7 @@ def _crossings(marks: npt.NDArray[np.void], period: int) -> tuple[_Clocks, _Cloc
     """Clocks of the board at which an edge of its clock met the wave, and by how much the other board was ahead."""
     clock = marks["clock"].astype(np.int64)
     since = np.diff(clock, prepend=_FIRST)
-    # Marks before a gap tell the drift, by which a gap is bridged.
+    # Marks before a gap show the drift, by which the gap is bridged.
     whole = np.diff(marks["number"].astype(np.int64), prepend=-1) == 1
     near = np.rint(since / period)
     ratio = (since - near * period)[whole] / since[whole]
@@ -146,8 +146,8 @@ def _at(own: _Clocks, y: _Clocks, h: _Ahead) -> _Ahead:
 
 
 def _wandered(y: _Clocks, h: _Ahead) -> float:
-    """What the clocks may have wandered between averages that are far from each other, in clocks: as their drift
-    changed from one gap to the next. It is never more than a clock, because that would have been marked."""
+    """How far the clocks may have wandered between averages that are far from each other, in clocks. It is estimated
+    from the changes of the drift between gaps, and is at most one clock, because more would have been marked."""
     gap = np.diff(y).astype(np.float64)
     change = np.abs(np.diff(np.diff(h) / gap))
     bent = gap * np.maximum(np.append(change, 0), np.insert(change, 0, 0)) / 4

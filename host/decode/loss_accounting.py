@@ -188,7 +188,7 @@ class LossAccounting:
             self._gap, self._gap_after = True, self._complete
         self._gap_before = self._settled = None
 
-    # ------------------------------------------------------------------------------ what the board says
+    # ------------------------------------------------------------------------------ reports of the board
 
     def _other(self, block: Block) -> None:
         """Processes a block of this run that contains no items."""
@@ -254,7 +254,7 @@ class LossAccounting:
         if self.census is None:
             return
         if self._by_host:
-            # No number tells whether the last blocks of the run are missing.
+            # No sequence number shows whether the last blocks of the run are missing.
             self._open_gap()
             self._count_missing(self.census)
         # Refused, but without a record: the record was lost, or the stream ends before it.

@@ -15,7 +15,7 @@ from hypermon.host.view.understood import Names, Wanted, near, understood
 
 __all__ = ["Found", "hits", "search"]
 
-#: Of a list: so many before a time, and from then on; and the seconds after which no more row groups are read for it.
+#: For a list: number of matches before a time and from then on; seconds after which no more row groups are read for it.
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
 #: For earlier times, and for later ones.
 _SIGN, _ORDER = {True: "<", False: ">"}, {True: "desc", False: "asc"}

@@ -31,7 +31,7 @@ _BATCH = 1 << 20
 _POINTS = 20_000
 #: Fields of an item that are shown, at most.
 _FIELDS = 24
-#: Of more states, messages or values of counters there is a table in bins of the run, in memory: so many bins.
+#: If there are more states, messages or values of counters, a table in bins of the run is made in memory; its bins.
 MANY, _BINS = 1 << 16, 1 << 10
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
@@ -200,7 +200,7 @@ class Tables:
                 found = cursor.execute(self._states(_OVERLAP), values).fetchnumpy()
             kinds, *times = (found[name] for name in _STATES)
             shares = occupied(States(kinds - first, *times), len(nodes) * names, from_ps, to_ps, columns)
-        # What is there at all can be seen.
+        # Every state that is there can be seen, however short it is.
         small = np.where(shares > 1e-9, np.clip(np.rint(shares * 255), 1, 255), 0).astype(np.uint8)
         there = np.flatnonzero(small.any(axis=1))
         return [[(kind + first) // names, (kind + first) % names] for kind in there.tolist()], small[there]

@@ -31,7 +31,7 @@ _HEADERS = {
     "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: What a link elsewhere may open.
+#: Pages that a link from elsewhere may open.
 _PAGES = ("/", "/live/", "/timeline/")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

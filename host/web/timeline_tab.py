@@ -31,9 +31,9 @@ _MAKING = web.AppKey("making", asyncio.Semaphore)
 _TRACING = web.AppKey("tracing", asyncio.Lock)
 #: Seconds for a request's body to arrive.
 _BODY_S = 10.0
-#: Of files of Perfetto's interface.
+#: Media types of the files of Perfetto's interface.
 _KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
-#: What a page can have of an interval: the command, and the ending of the file.
+#: Files of an interval that a page can request: the command, and the ending of the file.
 _FILES = {"report": (["report"], "html"), "csv": (["export", "--to", "csv"], "csv"),
           "events": (["export", "--to", "events"], "csv"), "vcd": (["export", "--to", "vcd"], "vcd"),
           "fst": (["export", "--to", "fst"], "fst"), "sr": (["export", "--to", "sr"], "sr"),
