@@ -41,8 +41,8 @@ class LinkLosses(wiring.Component):
     Members
     -------
     good, missed : a frame was delivered, or its time has passed without that; one of them every 128 clocks.
-    locked : frames come; the place in the superframe is forgotten without them. A transmitter is silent for so long
-        before it begins that this is low between two lives.
+    locked : frames come; the position in the superframe is forgotten without them. Before it begins, a transmitter is
+        silent for long enough that this is low between two lives.
     enable : capture is enabled.
     side : side channel, with ``good``.
     time : time of the frame.

@@ -36,8 +36,8 @@ class Scope:
 
     Parameters
     ----------
-    begin : the events that begin it; none: it begins at the start of the recording.
-    end : the events that end it; none: it ends at the end of the recording.
+    begin : the events that begin it; empty: it begins at the start of the recording.
+    end : the events that end it; empty: it ends at the end of the recording.
     same_node : each node has its own scope, which only its own events begin and end.
     """
 
