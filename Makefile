@@ -137,7 +137,7 @@ paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 m
 	@$(BIN)/python docs/tools/generate.py
 
 .PHONY: machines
-machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
+machines: need-g++ $(DEV) ## measurements of four more papers, repeated: docs/machines.md (30 minutes)
 	@$(BIN)/python -m hypermon.studies.machine.page $(ARGS)
 
 # Which of tests/bench: make bench BENCH=scale ARGS="--events 100000000"

@@ -1,4 +1,4 @@
-"""The event capture board, a list of connections in one clock domain (section 3.2, Figure 2)."""
+"""The event capture board: connects its stages, in one clock domain (section 3.2, Figure 2)."""
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module
 from amaranth.lib import stream, wiring
@@ -22,34 +22,42 @@ __all__ = ["Capture"]
 
 
 class Capture(wiring.Component):
-    """From raw port levels to blocks.
+    """Turns raw port levels into blocks.
 
     Parameters
     ----------
     geometry : properties that are fixed when the board is built.
-    ram : kind of the large memories, see :class:`~.ram.Ram`.
+    ram : kind of the large memories, see :class:`~.lib.ram.Ram`.
     build : value of the BUILD register.
-    pad_stage : False if the first flip-flop of every port bit is in its I/O cell; see ``geared`` of the registers.
+    pad_stage : False if the first flip-flop of every port bit is in its I/O cell; see ``geared`` of
+        :class:`~.control.registers.Registers`.
 
     Members
     -------
     strobe, data : one bit and one nibble (of ``geometry.port_bits``) per node, asynchronous.
     early : only with several samples per clock, see :class:`~.input.strobe_synchronizer.StrobeSynchronizer`.
-    bus : PBX-like host bus, asynchronous.
+    bus : register bus of the host, asynchronous, see :func:`~.control.pbx.pbx_signature`.
     stream : blocks, in beats of ``geometry.stream_bytes``.
-    external_level, external_high : levels of the buffer downstream of the stream, for the registers; else 0.
+    external_level, external_high : levels of the buffer downstream of the stream, for the registers; 0 if there is no
+        such buffer.
     line : only on a board with links: samples of their lines, four per link and clock, see
         :class:`~.regeneration.line_aligner.LineAligner`. Inputs ``strobe`` and ``data`` of their nodes have no effect.
     straps : with ``line``: the host's settings of these nodes, rising, falling, after, words, events, one bit each per
-        node. The straps of a simulation's regeneration boards follow them; the first three have no effect here.
-    sync_in, sync_out : the time of several boards, see :class:`~.board_sync.BoardSync`; only on a board that has it.
+        node. The regeneration boards of a simulation use them as the levels of their configuration pins. In this board
+        the first three have no effect.
+    sync_in, sync_out : the wave by which several boards share one time, see :class:`~.time.board_sync.BoardSync`; only
+        on a board that has it.
     pps_in, trigger_in, trigger_out : pins of extras, the inputs asynchronous; only on a board that has them.
     running : time runs; the first clock edge at which it is high is time 0.
-    skip : a simulation skips idle time at this edge, see :func:`~.signatures.skipping`; else 0.
-    rest : when it may, see :func:`~.signatures.resting`. The stream remains the same if nothing moves (``quiet``), the
-        host takes nothing meanwhile, no port has changed for the last 12 clocks and none does in the next 6, 32 clocks
-        or more are skipped, and fewer windows end than ``horizon``, minus 8 if windows of one clock end all the time. A
-        skip with ``shift`` begins with at least two clocks ``left`` and ends with at least one.
+    skip : a simulation skips idle time at this edge, see :func:`~.lib.signatures.skipping`; 0 in hardware.
+    rest : the levels that tell a simulation when it may skip, see :func:`~.lib.signatures.resting`. A skip leaves the
+        stream unchanged if all of these hold:
+
+        - nothing moves (``quiet``), and the host takes nothing during the skip;
+        - no port has changed in the last 12 clocks, and none changes in the next 6;
+        - at least 32 clocks are skipped;
+        - fewer windows end than ``horizon``; in windows of one clock, fewer than ``horizon`` minus 8;
+        - a skip with ``shift`` begins with at least two clocks ``left`` and ends with at least one.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
@@ -69,7 +77,8 @@ class Capture(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g, pads = self.geometry, self.pad_stage
-        # The spine: a reset discards everything queued there, up to the blocker, which finishes its block.
+        # The spine is the reset domain of the stages that queue items. A reset empties all of them; the blocker, at its
+        # end, still finishes its block.
         m.domains.spine = spine = ClockDomain(local=True)
         m.submodules.spine_reset = spine_reset = ResetNet(self.ram)
         m.submodules.pbx = pbx = Pbx(direct=g.narrow)

@@ -70,20 +70,21 @@ def _buffer(m: Module, capture: Capture, buffer: DeepBuffer | None, wires: Sdram
 class PlainTop(Elaboratable):
     """The board in one clock domain, with names that read well outside Amaranth.
 
-    ``make verilog`` writes it, and the virtual board runs it. Ports: ``clk``, ``rst``;
-    ``data``, ``strobe``; ``early`` with several samples per clock, see
-    :class:`~.input.strobe_synchronizer.StrobeSynchronizer`; ``pbx_*`` (see :func:`~.pbx.pbx_signature`);
-    ``stream_*``, beats of 16 bytes;
-    ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0), and with
-    ``skips`` also ``shift``, ``slip`` and ``left``, by which the virtual board skips idle time to the clock.
-    On a board with links, ``line`` has the samples of their lines (see :class:`~.capture.Capture`), and ``strobe`` and
-    ``data`` of their nodes have no effect; with ``skips`` there are regeneration boards and lines in addition, between
-    the ports and the receivers, and ``wrong`` and ``pulled`` disturb these lines (see
-    :class:`~.regeneration.wired_boards.WiredBoards`, also for ``link_front``).
-    ``sync_in``, ``sync_out``, ``pps_in``, ``trigger_in``, ``trigger_out`` on a board that has them; with external
-    memory,
-    ``memory_*``, see :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
-    :func:`~.sdram_controller.sdram_signature`.
+    ``make verilog`` writes it, and the virtual board runs it. Ports:
+
+    - ``clk``, ``rst``; ``data``, ``strobe``;
+    - ``early`` with several samples per clock, see :class:`~.input.strobe_synchronizer.StrobeSynchronizer`;
+    - ``pbx_*``, see :func:`~.pbx.pbx_signature`;
+    - ``stream_*``, beats of 16 bytes;
+    - ``running``, ``advance``, ``quiet``, ``horizon``, see :class:`~.capture.Capture`; tie ``advance`` to 0. With
+      ``skips`` also ``shift``, ``slip`` and ``left``, by which the virtual board skips idle time to the clock;
+    - on a board with links, ``line``: the samples of their lines, see :class:`~.capture.Capture`. ``strobe`` and
+      ``data`` of their nodes then have no effect. With ``skips``, regeneration boards and lines are included between
+      the ports and the receivers, and ``wrong`` and ``pulled`` disturb these lines; see
+      :class:`~.regeneration.wired_boards.WiredBoards`, also for ``link_front``;
+    - ``sync_in``, ``sync_out``, ``pps_in``, ``trigger_in``, ``trigger_out`` on a board that has them;
+    - with external memory, ``memory_*``, see :func:`~.external_fifo.memory_signature`; if the memory is an ``sdram``,
+      its pins ``sdram_*`` instead, see :func:`~.sdram_controller.sdram_signature`.
 
     Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as in
     :class:`~.pads.Pads`; the stream is the same.

@@ -1,4 +1,4 @@
-"""What a file of Verilog begins with: what it is, how it was made, an instance, and a hash of the rest."""
+"""The header of a Verilog file: its contents, how it was made, an instance, and a hash of the rest."""
 
 import hashlib
 import re

@@ -29,10 +29,10 @@ class Wishbone(wiring.Component):
     """Turns each cycle into one register access.
 
     It runs in the clock domain of the bus, which need not be the board's; :class:`~.initiator.Initiator` contains the
-    crossing. A cycle takes some twenty clocks; a write of CONTROL with reset, and of LATCH, takes until it is done. An
-    initiator may abort a cycle; the access that it began is finished all the same, and the next cycle waits for that.
-    Registers are written whole: a write that selects less than a word ends with ``err``, and nothing is written. The
-    component must not be reset while a cycle is under way.
+    crossing. A cycle takes some twenty clocks; a write of CONTROL with reset, or of LATCH, ends when the reset or the
+    copy is complete. An initiator may abort a cycle; the access that it began is finished all the same, and the next
+    cycle waits for that. Registers are written whole: a write that selects less than a word ends with ``err``, and
+    nothing is written. The component must not be reset while a cycle is under way.
 
     Members
     -------

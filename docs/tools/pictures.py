@@ -1,8 +1,8 @@
 """Takes the pictures of the pages with Chromium: ``make docs OF=pictures``. Needs Debian's package `chromium`.
 
-docs/pictures/timeline.png is the time line of the demo's program, recorded by a host that is too slow now and then: a
+docs/pictures/timeline.png is the timeline of the demo's program, recorded by a host that is too slow now and then: a
 twenty-fifth of the run, the first loss in the middle. live.png and report.png are the live view and the report of the
-same run. two-picos.png is the time line of docs/first-picture.md. Each has at most 256 colours.
+same run. two-picos.png is the timeline of docs/first-picture.md. Each has at most 256 colours.
 """
 
 import shutil

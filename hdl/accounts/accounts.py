@@ -33,7 +33,7 @@ def account_settings(geometry: Geometry) -> wiring.Signature:
     trigger, status : as the registers TRIGGER_STATE and STATUS show them.
     latch, latched : a pulse copies all counters and histograms; they have been copied.
     reading, address, counter : a word of the counters, see :class:`~.counters.Counters`.
-    reduction_address, reduction_word : likewise of the reduction; the word comes three clocks later.
+    reduction_address, reduction_word : a word of the reduction; it comes three clocks after its address.
     clearing : a reset has to continue.
     refused : causes of refusals at present.
     links : links whose frames come; only on a board with links.
@@ -49,8 +49,8 @@ def account_settings(geometry: Geometry) -> wiring.Signature:
 
 
 class Accounts(wiring.Component):
-    """Counters with their two readers, outages, the census, the activity detector, and with the extended sink the
-    reduction, unless it is absent; and marks of the pins that exist.
+    """Connects the counters and their two readers, the records of outages, the census and the activity detector. With
+    the extended sink the reduction is included, unless it is absent; so are the marks of the pins that exist.
 
     Members
     -------
@@ -64,7 +64,8 @@ class Accounts(wiring.Component):
     link0, ... : only on a board with links, see :func:`~..regeneration.links.link_account`; ``link_loss``: a source of
         LOSS blocks.
     pps_in, trigger_in : only on a board with such pins, see :class:`~.marks.Marks`.
-    moments, marks : only on a board with marks: see :func:`~.board_time.mark_time`; a source of MARK blocks.
+    moments, marks : only on a board with marks, see :func:`~.board_time.mark_time`; ``marks`` is a source of MARK
+        blocks.
     ending : capture is disabled, and nothing more comes.
     skip, rest : see :func:`~.signatures.skipping` and :func:`~.signatures.resting`.
     """

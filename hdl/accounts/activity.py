@@ -18,9 +18,9 @@ _ADMITTED = 8
 
 class Activity(wiring.Component):
     """Detects three states. *Drained*: nothing that was admitted is queued between the pads and the blocker. *Ending*:
-    capture is disabled, and all that was admitted is in the last stage of its sink, so nothing is to be waited for
-    there. *Quiet*: only a strobe, a timer or the host can change anything. Items may wait meanwhile: for the end of
-    their window, for a timer, or for the host to take what fills the memories.
+    capture is disabled, and all that was admitted is in the last stage of its sink, so this stage need not wait for
+    more. *Quiet*: only a strobe, a timer or the host can change anything. Items may wait meanwhile: for the end of
+    their window, for a timer, or for the host to take the data that fill the memories.
 
     Nodes that continue to write while capture is disabled prevent quiet, but not ending.
 
@@ -29,8 +29,9 @@ class Activity(wiring.Component):
     enable : capture is enabled.
     strobed : a strobe was found.
     changed : an item was admitted, refused or delivered in one of the last clocks.
-    pending, frames : something is before the last stage of a sink (the frame FIFO, the open block); in it.
-    moving : of what is pending, something does not merely wait.
+    pending : something is before the last stage of a sink (the frame FIFO, the open block).
+    frames : something is in the last stage of a sink.
+    moving : something that is pending moves; not all of it waits.
     outages : an outage is open or a LOSS block is requested.
     busy : the blocker, the bus or a reset is at work.
     owed : the census of a stop is still to come.

@@ -49,14 +49,14 @@ class Census(wiring.Component):
     running : time runs.
     changed : some counter changes, one clock or longer.
     slow : the link is slow.
-    leaves : a beat of the stream leaves, of whichever block.
+    leaves : a beat of the stream leaves, of any block.
     enable : capture is enabled.
     drained : nothing is queued anywhere and no outage is open.
     counting : some items that have left are not counted yet.
     frames, frame_level, vector_level, status : for the head of the payload.
-    latch, copying, reading, address, word : to the counters.
+    latch, copying, reading, address, word : from and to the counters, see :class:`~.counters.Counters`.
     source : CENSUS blocks.
-    follows, strayed : for the head: time follows another board's; has not always been able to.
+    follows, strayed : for the head: time follows another board's; it could not follow all the time.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
     row, refused, lost, unsure, absent, restarted : only on a board with links, see
         :class:`~.link_accounts.LinkAccounts`.

@@ -81,18 +81,19 @@ class Counters(wiring.Component):
     rejects : REJECTED, the last one, is counted; else it stays 0.
     shared : both latches are in one memory: the second copies when the first does not, and words come up to four
         clocks after their address.
-    doubled : REJECTED may count more than one in one clock, at most the given number more: 1 or 3.
+    doubled : by how much more than one REJECTED may count in one clock: 0, 1 or 3.
 
     Members
     -------
     event : for each of :data:`SWEPT`, one bit per node.
-    twice : only if ``doubled``, with REJECTED: it counts two; with a third and fourth plane of ``nodes`` bits, likewise
-        three and four.
+    twice : only if ``doubled``, with REJECTED: it counts two. If ``doubled`` is 3, two further planes of ``nodes``
+        bits make it count three and four.
     beyond : two more than the largest lag of each node, in planes; copied with the counters.
     clear : hold for one sweep (``sweep`` clocks) and eight clocks to zero everything except the latched copies.
     latch : a pulse starts a copy, one bit per latch: of all events before the pulse, and some
         after it.
-    copying : the copy is being made, from word 0 on, one word per clock: a reader that is no faster may follow.
+    copying : the copy is being made, from word 0 on, one word per clock. A reader that is no faster may read it
+        meanwhile.
     latched : the requested copy is complete; at most three sweeps after the pulse, five if shared.
     slip : clocks that a simulation skips in addition to this one, modulo 256.
     busy : no clocks may be skipped.

@@ -24,9 +24,9 @@ class Gaps(wiring.Component):
     -------
     clear : forgets all items.
     item, node, time : an item, at most one per clock, those of one node in order.
-    valid, of, bin : seven clocks later, unless the item is the first of its node: its node, and the position
-        of the highest bit that is set in the difference of their stamps: at least ``2**bin`` windows, but
-        fewer than twice that. (0 for a difference of 0, which two items of a node never have.)
+    valid, of, bin : seven clocks later, unless the item is the first of its node. ``of``: its node. ``bin``: the
+        position of the highest bit that is set in the difference of the two stamps, which is at least ``2**bin``
+        windows and less than twice that. (0 for a difference of 0, which two items of a node never have.)
     """
 
     def __init__(self, nodes: int):

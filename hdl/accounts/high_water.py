@@ -23,7 +23,7 @@ class HighWater(wiring.Component):
     -------
     clear : zeroes the mark.
     level : the present level.
-    high : the largest one, not counting that of the present clock and the one before.
+    high : the largest level, not counting the present clock and the one before.
     """
 
     def __init__(self, bits: int):
@@ -52,8 +52,8 @@ class NodeHighWater(wiring.Component):
     Members
     -------
     clear : zeroes the marks.
-    level, enters : of the node FIFOs: planes of the number of nibbles inside; one more enters, one bit per node. A
-        nibble that leaves in that clock still counts.
+    level : number of nibbles inside each node FIFO, in planes. A nibble that leaves in that clock still counts.
+    enters : one more nibble enters, one bit per node.
     node : the node whose mark ``high`` shows, two clocks later.
     high : the mark, not counting the last two clocks.
     """

@@ -42,10 +42,10 @@ class LinkAccounts(wiring.Component):
 
     The memory of the records is their queue: while no block can leave, a record includes the losses that follow. No
     loss is dropped. A loss counts if its node is captured and capture is enabled when it is reported, or was until the
-    counts of the links had *settled*: after a disable, each link that was seen since the reset has to tell all its
+    counts of the links had *settled*: after a disable, each link that was seen since the reset has to report all its
     counts once more. Then the totals include everything that was lost in the run. A link that does not do so within
-    5.2 ms (at 100 MHz) is *unsure*; so is one whose regeneration board began anew,
-    or of which some count had not been reported when capture was enabled.
+    5.2 ms (at 100 MHz) is *unsure*. So is a link whose regeneration board was restarted, and one of which some count
+    had not been reported when capture was enabled.
 
     A reset of the domain forgets everything.
 
@@ -55,8 +55,9 @@ class LinkAccounts(wiring.Component):
 
     Members
     -------
-    account : of each link, see :func:`~..regeneration.links.link_account`. Losses of a link come at least 2048 clocks
-        apart, and each is taken within a few clocks times the number of links, also while no beat can leave.
+    account : the account of each link, see :func:`~..regeneration.links.link_account`. Losses of a link come at least
+        2048 clocks apart, and each is taken within a few clocks times the number of links, also while no beat can
+        leave.
     now, window : time, and the window in force.
     live, enable : nodes that are captured; capture is enabled.
     source : LOSS blocks.
@@ -64,7 +65,7 @@ class LinkAccounts(wiring.Component):
     locked, unsure, absent, restarted : one bit per link: frames come; more may be lost than is counted; no frame has
         come since the reset; its regeneration board was restarted or exchanged since the reset. The last three only if
         some of its nodes are captured.
-    row, refused, lost : a node, and combinational its totals.
+    row : a node. ``refused``, ``lost``: its totals, combinational.
     """
 
     def __init__(self, geometry: Geometry):

@@ -62,8 +62,8 @@ class LossRecords(wiring.Component):
     Members
     -------
     refused_by : refusals of this clock by cause, one bit per node, belonging to the window ``now``.
-    some : there are any.
-    closed : gates that are closed, at the same time.
+    some : there are refusals in this clock.
+    closed : gates that are closed, in the same clock.
     now : window number.
     live : capture is on; when it is off all outages are over.
     clear : hold for two sweeps to forget everything.

@@ -38,7 +38,7 @@ class NarrowLossRecords(wiring.Component):
 
     Members
     -------
-    As of :class:`~.loss_records.LossRecords`; the source's beats have 2 bytes.
+    Those of :class:`~.loss_records.LossRecords`, except that the source's beats have 2 bytes.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):

@@ -16,7 +16,7 @@ QUEUE_DEPTH = 16
 #: Clocks from one block to the next.
 PAUSE = 1 << 16
 
-#: What each extra's records say.
+#: The source that the records of each extra name.
 _SOURCES = {Extra.PPS: MarkSource.PPS, Extra.TRIGGER_IN: MarkSource.TRIGGER}
 _MARK = data.StructLayout({"source": 8, "left": 16, "number": 32, "stamp": 64})
 
@@ -33,7 +33,7 @@ class Marks(wiring.Component):
 
     Parameters
     ----------
-    geometry : the board's geometry, which says what pins exist.
+    geometry : the board's geometry; the pins that exist depend on it.
     pause : clocks from one block to the next, while capture is enabled; benches set other values.
 
     Members

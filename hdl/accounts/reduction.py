@@ -38,10 +38,10 @@ class Reduction(wiring.Component):
     clear, clearing : a reset, to be held until everything is zeroed.
     item : an item passes: its node, its stamp, whether it is the last of its window ...
     nibble : ... or one of its further nibbles, of which only ``last`` counts. Never both.
-    node, time, last : see there.
+    node, time, last : node and stamp of the item; it is the last of its window.
     level, enters : of the node FIFOs, see :class:`~.node_fifo.NodeFifos`.
     vector_level, store_level : number of vectors and of beats in the other FIFOs.
-    latch, latched : a pulse copies all histograms, each as of one clock; see :class:`~.tally.Tally`.
+    latch, latched : a pulse copies all histograms, each with the counts of one clock; see :class:`~.tally.Tally`.
     free : high for one clock at intervals, during a latch: for each, one clock must be left without an item.
     address : word to read, see :data:`~.layout.REDUCTION_GAPS` and the definitions after it ...
     word : ... three clocks later.

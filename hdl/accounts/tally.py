@@ -18,7 +18,7 @@ _DEPTH = 6
 
 
 class Tally(wiring.Component):
-    """Adds one to any one word per clock; a latch copies all words as of one clock.
+    """Adds one to any one word per clock; a latch copies all words with the values that they had in one clock.
 
     A count is read, increased and written in a pipeline. Words on their way to the memory are
     forwarded, so the same word may grow in consecutive clocks.

@@ -21,10 +21,10 @@ def pbx_signature() -> wiring.Signature:
     side needs the other's clock.
 
     In a *burst*, each edge of ``req`` requests another read of the same address, and the edge of ``ack`` that follows
-    it says that ``rdata`` is valid, until the next edge of ``req``. ``more`` is set together with an edge that another
-    one of the burst will follow; it is 0 with the last one. If that was a rise, ``req`` and ``ack`` fall afterwards as
-    they do otherwise. The board reads a word ahead: an acknowledge follows a request after three of its clocks, and
-    another acknowledge after four, or after five at the first word of a frame.
+    it reports that ``rdata`` is valid, until the next edge of ``req``. ``more`` is set together with an edge that
+    another one of the burst will follow; it is 0 with the last one. If that was a rise, ``req`` and ``ack`` fall
+    afterwards as they do otherwise. The board reads a word ahead: an acknowledge follows a request after three of its
+    clocks, and another acknowledge after four, or after five at the first word of a frame.
     """
     return wiring.Signature({
         "req": Out(1), "more": Out(1), "write": Out(1), "addr": Out(ADDRESS_BITS), "wdata": Out(32),
@@ -33,9 +33,12 @@ def pbx_signature() -> wiring.Signature:
 
 
 def access_signature() -> wiring.Signature:
-    """One access inside the capture domain, as seen from its initiator: ``start`` for one clock,
-    ``write``, ``addr`` and ``wdata`` held until ``done``, with which ``rdata`` is valid, until the next ``start``.
-    ``again`` : with ``start``: the last access, a read, is repeated; sooner, if it reads FRAME_FIFO."""
+    """One access inside the capture domain, as seen from its initiator.
+
+    ``start`` is high for one clock; ``write``, ``addr`` and ``wdata`` are held until ``done``. ``rdata`` is valid from
+    ``done`` until the next ``start``. ``again`` together with ``start`` repeats the last access, which was a read; a
+    repeated read of FRAME_FIFO takes fewer clocks than the first one.
+    """
     return wiring.Signature({
         "start": Out(1), "again": Out(1), "write": Out(1), "addr": Out(ADDRESS_BITS), "wdata": Out(32),
         "done": In(1), "rdata": In(32),

@@ -35,8 +35,8 @@ class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
     An access takes eight clocks, ten on a board with narrow beats; a repeated one of FRAME_FIFO takes three, or four
-    for the first word of a frame. A write of CONTROL with reset, and of LATCH, takes
-    until it is done. A read of an address without a register returns 0; a write to it has no effect.
+    for the first word of a frame. A write of CONTROL with reset ends with the reset; a write of LATCH ends when the
+    copies are complete. A read of an address without a register returns 0; a write to it has no effect.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Registers(wiring.Component):
     clear : reset in progress: high for a sweep of the counters and longer, at power-up too.
     epoch, window : CONTROL, for the blocks' headers.
     latency : clocks from pad to window, as in force.
-    intake, time, sinks, accounts : settings for these rooms, and the state that they show.
+    intake, time, sinks, accounts : settings for these stages, and the state that they show.
     now : the window's number.
     vector_level : the value that LEVEL shows.
     store_level, store_high, external_level, external_high : data that wait for the link.

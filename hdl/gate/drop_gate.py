@@ -31,7 +31,7 @@ class DropGate(wiring.Component):
     live : nodes whose capture is enabled; items of others are neither admitted nor counted.
     node_full, node_half : the node FIFO is full; is at most half full.
     node_misfit : the node FIFO has no room for the whole item.
-    vector_room, vector_half : see above.
+    vector_room, vector_half : ``room`` and ``half`` of :class:`~.gate_room.GateRoom`.
     backed_up : a full frame FIFO holds up the stages before it.
     admit, refuse : combinational with ``pulse``; exactly one of them for every live pulse.
     refused_by : one vector per cause, in the order of :data:`~.layout.GATE_CAUSES`; their union is

@@ -51,7 +51,7 @@ def byte_items_signature() -> wiring.Signature:
 
 
 class AfterError:
-    """The part that all stages with this signature have in common: an error, or a change of the node's mode, ends an
+    """Common part of all stages with this signature: an error, or a change of the node's mode, ends an
     item. From the state ABORT such a stage goes to HUNT when the nibbles before have passed the framer.
 
     Parameters
@@ -103,7 +103,7 @@ class ByteItems(wiring.Component):
     last     CRC-8 of all bytes before: polynomial 0x07, initial state 0xff, not inverted
     =======  ==========================================================================
 
-    The framer gets the nibble n with the first byte, and so the event has the time of that. It gets the last byte of
+    The framer gets the nibble n with the first byte, so the event has the time of this byte. It gets the last byte of
     the event only if the check is right; otherwise it aborts the event. Of random bytes 1 of 16 is a valid first one,
     and 1 of 256 a valid check.
 

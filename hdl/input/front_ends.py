@@ -18,7 +18,7 @@ __all__ = ["FrontEnds", "front_settings", "front_signature"]
 def front_settings(geometry: Geometry) -> wiring.Signature:
     """Signature of the host's settings for front ends, as seen from the registers.
 
-    span : of the nodes with two wires and of those with a chip select, see :class:`~.two_wire.TwoWire`.
+    span : the span for nodes with two wires and for those with a chip select, see :class:`~.two_wire.TwoWire`.
     uart, swo : period of a bit, see :class:`~.one_wire.OneWire`.
     lowest : nodes of two or three wires that send the lowest bit of a byte first, one bit each.
     """
@@ -64,7 +64,7 @@ class FrontEnds(wiring.Component):
     Parameters
     ----------
     geometry : the board's geometry, with ``fronts``.
-    pad_stage : False if the first flip-flop of every wire is in its I/O cell. The consumer's is not there then, either.
+    pad_stage : False if the first flip-flop of every wire is in its I/O cell. The consumer then has none, either.
     setting_bits : bits of the span, or of the periods, if they are known to be fewer; at least 12 for periods.
 
     Members

@@ -44,14 +44,14 @@ class GlitchFilter(wiring.Component):
     -------
     level, level_before : levels of the strobes, now and one clock ago.
     middle : only with more than one sample: levels between these two, in order of time, ``nodes`` bits each.
-    edge : strobes that have changed in between, once or twice; combinational with ``level``.
+    edge : strobes that have changed in between, once or more often; combinational with ``level``.
     rising, falling : active edges, one bit per node.
     more : see above; to be changed only while no edge is being examined or can come.
     counts : an active edge is accepted, in this clock.
     rejected : an active edge was found not to count, one clock ago. Never together with the pulse that
         follows ``counts`` by one clock, except for several edges in one clock with ``more`` = 0.
-    twice : only with more than one sample, never without ``rejected``: a second edge was rejected, too; then, ``nodes``
-        bits each, a third and a fourth.
+    twice : only with more than one sample, never without ``rejected``: a second edge was rejected, too. With four
+        samples, further planes of ``nodes`` bits report a third and a fourth one.
     looking : some edge is being examined.
     """
 

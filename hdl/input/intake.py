@@ -73,7 +73,7 @@ def intake_account(geometry: Geometry) -> wiring.Signature:
 
     rejected : strobes and items that were filtered out, at most one per node at once.
     twice : only on a board with several samples per clock and the filter, with ``rejected``: a second strobe of the
-        node was, too; with four samples also, one bit per node each, a third and a fourth.
+        node was rejected, too. With four samples, further bits, one per node each, report a third and a fourth one.
     busy : one or two clocks ago a strobe came or was not yet judged, an item was open, or the emulator was running.
     """
     nodes = geometry.nodes
@@ -84,8 +84,8 @@ def intake_account(geometry: Geometry) -> wiring.Signature:
 
 
 class Intake(wiring.Component):
-    """Synchronizer and node emulator; with the extended sink also framer, time-out, glitch filter and rate limit. The
-    emulator and the rate limit can be absent.
+    """Contains the synchronizer and the node emulator; with the extended sink also the framer, its time-out, the glitch
+    filter and the rate limit. The emulator and the rate limit can be absent.
 
     Items that the filter and the rate limit reject are neither admitted nor refused.
 

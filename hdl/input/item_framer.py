@@ -40,14 +40,14 @@ class ItemFramer(wiring.Component):
     whose first byte states in its lower four bits how many bytes follow. Everything said here of nibbles then
     applies to bytes, except that ``need`` is not halved.
 
-    A regeneration board says of each nibble if it begins an item. A further nibble without an item that is open is
-    then discarded: nibbles before it were lost.
+    A regeneration board reports for each nibble whether it begins an item. A nibble that continues an item is discarded
+    if none is open, because nibbles before it were lost.
 
     Parameters
     ----------
     nodes : number of nodes.
     port_bits : data bits of a port.
-    linked : number of nodes, the first ones, that may be connected to a regeneration board.
+    linked : number of nodes that may be connected to a regeneration board; they are the first ones.
 
     Members
     -------

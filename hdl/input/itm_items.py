@@ -15,9 +15,9 @@ _MORE_MAX = 6
 
 
 class ItmItems(wiring.Component):
-    """Packets as the ARMv7-M Architecture Reference Manual, appendix D4, defines them. Source packets are events: the
-    first byte is the number of the stimulus port, 0 to 31; of a hardware source (DWT) 32 + its discriminator. The 1, 2
-    or 4 bytes of the packet follow, the lowest one first.
+    """Reads packets as the ARMv7-M Architecture Reference Manual, appendix D4, defines them. Source packets are events:
+    the first byte is the number of the stimulus port, 0 to 31; of a hardware source (DWT) 32 + its discriminator. The
+    1, 2 or 4 bytes of the packet follow, the lowest one first.
 
     ==============================  =====================================================
     header, bits 7..0               packet

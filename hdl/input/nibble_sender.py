@@ -13,14 +13,14 @@ NIBBLES_MAX = 3
 
 
 class NibbleSender(wiring.Component):
-    """Every change of the strobe is active, and data are sampled before it. The strobe of the first nibble changes
-    five clocks after ``load``, that of a further one eight clocks after the one before.
+    """Writes nibbles with a strobe of which every change is active; data are sampled before it. The strobe of the first
+    nibble changes five clocks after ``load``. Each further one changes eight clocks after the one before.
 
     Members
     -------
     load : the nibbles, the first one lowest, and their number, 1 to 3, are valid. Only with ``ready``.
     ready : eight clocks per nibble have passed since ``load``.
-    nibbles, count : see there.
+    nibbles, count : see ``load``.
     strobe, data : levels of the port, from flip-flops.
     busy : nibbles are being written.
     """

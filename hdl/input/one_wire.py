@@ -15,7 +15,7 @@ _STOP = 9
 
 
 class OneWire(wiring.Component):
-    """A start bit (low), eight bits, the lowest one first, and a stop bit (high); idle lines are high.
+    """Receives a start bit (low), eight bits, the lowest one first, and a stop bit (high); idle lines are high.
 
     Each bit is sampled once, in its middle as counted from the edge of the start bit, to a clock. The byte is delivered
     one clock after the middle of the stop bit. With a period of ``period`` / 256 clocks, the times of all ten samples

@@ -1,7 +1,8 @@
 """Strobe synchronizer: turns raw port levels into one pulse and one nibble per strobe.
 
-Section 3.2.1: "only the event strobe signals need be sampled relative to the internal ECB clock".
-Here data are sampled with them, through the same two flip-flops, so that the board's clock is the only one.
+Section 3.2.1: "only the event strobe signals need be sampled relative to the internal ECB clock" (ECB: event capture
+board). Here the data are sampled at the same clock edges as the strobes, also through two flip-flops. The board's clock
+is therefore the only one.
 """
 
 from functools import reduce
@@ -41,43 +42,46 @@ class StrobeSynchronizer(wiring.Component):
     *After* is for ports whose data and strobe change in one write; up to one clock of skew has settled by then.
 
     With a glitch filter (``guard``, see :class:`~.glitch_filter.GlitchFilter`) pulses come ``more`` clocks
-    later. A port must then hold each level of its strobe for ``more`` + 1 clocks + aperture. Its data
-    are sampled around the edge that counts (the last one if it rings), at the same points as without a filter.
+    later, where ``more`` is a setting of the filter. A port must then hold each level of its strobe for ``more`` + 1
+    clocks + aperture. Its data are sampled around the edge that counts (the last one if the strobe rings), at the same
+    points as without a filter.
 
     With several ``phases`` every strobe is sampled two or four times per clock, evenly, the last time at the clock
-    edge. Data are sampled as before, and a port has to guarantee the same. An edge belongs to the clock before
-    sample k; ``half`` tells in which part of it the edge came. A runt that is shorter than a clock
-    may show several edges in one clock. They give one pulse, with the part of the first active one; the
-    filter treats them as levels that did not last. Of an edge that rings, the part is that of the last change.
+    edge. Data are sampled as before, and a port has to guarantee the same. An edge that is first seen in sample k came
+    in the clock that ends with this sample; ``half`` tells in which part of that clock. A runt that is shorter than a
+    clock may show several edges in one clock. Without the filter, or while it is off, they give one pulse, and ``half``
+    is that of the first active edge. While the filter is on, they are levels that did not last; ``half`` is then that
+    of the last change.
 
     Parameters
     ----------
     nodes : number of ports.
     pad_stage : False if the first flip-flop is outside, in the I/O cells; with several ``phases`` both flip-flops
-        of the strobes are, see :class:`~.ddr_input.DdrInput`.
+        of the strobes are outside, see :class:`~.ddr_input.DdrInput`.
     port_bits : data bits of a port.
     guard : there is a glitch filter.
     phases : samples of a strobe per clock: 1, 2 or 4.
     emulated : the levels of an emulator can replace those of the ports, after the last flip-flop that
         brings the ports into the clock domain.
-    linked : number of nodes, the first ones, whose ports a receiver re-creates, with two levels beside each nibble.
+    linked : number of nodes with a regeneration board; they are the first ones. A receiver re-creates their ports, with
+        two more levels per nibble (``further``, ``torn``).
 
     Members
     -------
     strobe, data : raw levels, one bit and one nibble (of ``port_bits``) per node.
-    early : only with several ``phases``: levels of the strobes half a clock before ``strobe``; with four, three
-        quarters, then a half, then a quarter of a clock before it, ``nodes`` bits each.
+    early : only with several ``phases``: earlier levels of the strobes, ``nodes`` bits each. With two phases, half a
+        clock before ``strobe``; with four, three quarters, then a half, then a quarter of a clock before it.
     rising, falling : active edges, one bit per node; both may be set.
     after : sample point, one bit per node.
     pulse : high for one clock for every active edge that counts, one bit per node.
     nibble : valid with ``pulse``, one nibble per node.
-    half : only with several ``phases``, valid with ``pulse``: the edge came in the second half of its clock, so that it
-        was first seen after ``early``'s half clock; with four, then ``nodes`` bits more: in the second half of that
-        half.
+    half : only with several ``phases``, valid with ``pulse``, one bit per node: the edge came in the second half of its
+        clock, after the sample of ``early`` in the middle. With four phases, ``nodes`` more bits: the edge came in the
+        second half of that half.
     playing, played_strobe, played_data : only with ``emulated``: the emulator's levels are used, and these levels.
-    more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
-        set together, unless a runt shows two active edges in one clock while the filter is off.
-    twice : only with ``guard`` and several ``phases``, see there.
+    more, rejected, looking : only with ``guard``, see :class:`~.glitch_filter.GlitchFilter`. ``rejected`` and ``pulse``
+        of a node are never set together, unless a runt shows two active edges in one clock while the filter is off.
+    twice : only with ``guard`` and several ``phases``, see :class:`~.glitch_filter.GlitchFilter`.
     further, torn : only with ``linked``, levels that change with the data, see :class:`~..regeneration.replay.Replay`;
         0 while the emulator plays.
     continues : only with ``linked``, valid with ``pulse``: ``further``, as sampled with the nibble.
@@ -161,7 +165,7 @@ class StrobeSynchronizer(wiring.Component):
         ]
         if self.phases > 1:
             m.d.comb += [glitch.middle.eq(early[1]), self.twice.eq(glitch.twice)]
-            filters = Signal()      # the last edge counts, not the first
+            filters = Signal()      # the filter is on: the last edge counts, not the first
             m.d.sync += filters.eq(self.more != 0)
             half = Mux(filters, last, first)
         m.d.sync += self.pulse.eq(glitch.counts)
@@ -175,7 +179,8 @@ class StrobeSynchronizer(wiring.Component):
         return m
 
     def _link(self, m: Module, edge, counts) -> None:
-        """The levels beside the nibbles: those of the last edge belong to the pulse that follows ``counts``."""
+        """Samples ``further`` and ``torn`` with the nibble. Their levels at the last edge belong to the pulse that
+        follows ``counts`` by one clock."""
         levels = [Signal(2 * self.linked, name=f"beside{k}", reset_less=True) for k in range(3)]
         self._sample(m, "beside", Cat(self.further, self.torn), levels[0], self.emulated and 0)
         m.d.sync += [levels[1].eq(levels[0]), levels[2].eq(levels[1])]
@@ -200,7 +205,7 @@ class StrobeSynchronizer(wiring.Component):
 
 
 def _first(found):
-    """Number of the first of these planes that is set, else the last number: planes of it, the highest bit first."""
+    """Per node, the index of the first plane that is set, or of the last one if none is: bit planes, highest first."""
     if len(found) == 2:
         return ~found[0]
     one, two, three, _ = found
@@ -208,7 +213,7 @@ def _first(found):
 
 
 def _last(found):
-    """Likewise the last one, else 0."""
+    """Per node, the index of the last plane that is set, or 0 if none is, in the same form."""
     if len(found) == 2:
         return found[1]
     _, two, three, four = found

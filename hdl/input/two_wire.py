@@ -10,8 +10,8 @@ __all__ = ["TwoWire"]
 
 
 class TwoWire(wiring.Component):
-    """Eight bits, the highest one first, each sampled at a rising edge of the clock (SPI modes 0 and 3), or at a
-    falling one (modes 1 and 2).
+    """Receives eight bits, the highest one first, each sampled at a rising edge of the clock (SPI modes 0 and 3), or at
+    a falling one (modes 1 and 2).
 
     A byte is delivered ``span`` + 1 clocks after its first edge was seen, whatever its rate is. That is its constant
     latency, and also the limit: a byte whose last edge comes ``span`` clocks after its first one, or later, is a fault,
@@ -95,7 +95,7 @@ class TwoWire(wiring.Component):
         if not self.selected:
             m.d.sync += self.pause.eq(quiet & done)
             return m
-        # The node may be selected again, and send, before the byte from before that has its time.
+        # The node may be selected again, and send, before its last byte is delivered.
         apart = Signal()        # the node was not selected since the last byte that is not to be told from the next
         with m.If(idle):
             m.d.sync += apart.eq(1)

@@ -45,10 +45,11 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
     """Signature of what happened in the merge, for the counters, as seen from the merge; one bit per node.
 
     admitted, refused_by : items, one clock after they were offered.
-    closed : nodes with an outage, likewise.
+    closed : nodes with an outage, one clock late.
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
-    held, moving : of that, something waits for the end of its window; waits neither for that nor for room in a sink.
+    held : something that is pending waits for the end of its window.
+    moving : something that is pending waits neither for the end of its window nor for room in a sink.
     level : vectors in their FIFO, and the one that a sink holds.
     fill, enters : levels of the node FIFOs; nodes whose nibble enters. Only with the extended sink.
     """
@@ -63,8 +64,8 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
 
 
 class Merge(wiring.Component):
-    """Gate, node FIFOs, window and strobe-vector FIFO, with its free space: the only stages that refuse an item, and
-    the only ones that stamp it.
+    """Connects the gate, the node FIFOs, the window and the strobe-vector FIFO, whose free space the gate watches. No
+    other stage refuses an item, and no other stage stamps it.
 
     When full: the gate refuses items that would not fit, and reports the cause.
 

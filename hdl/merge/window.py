@@ -46,8 +46,8 @@ class Window(wiring.Component):
     -------
     admitted : a nibble entered the node FIFO at the last edge, one bit per node. It belongs to the
         window of the next clock.
-    half : only with ``halvings``: the part of its clock in which its strobe came, likewise, as in
-        :func:`vector_layout`. With a window of one clock nothing is carried, so it belongs to the nibble of the same
+    half : only with ``halvings``, valid with ``admitted``: the part of the clock in which the strobe came, in the form
+        of :func:`vector_layout`. With a window of one clock nothing is carried, so it belongs to the nibble of the same
         vector.
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window, or at its end if ``direct``.
@@ -57,7 +57,8 @@ class Window(wiring.Component):
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
     pending : some nibble or vector was on its way to ``o`` one clock ago.
-    held, moving : likewise, waiting for the end of its window; not waiting for that.
+    held : one clock ago, some nibble waited for the end of its window.
+    moving : one clock ago, some nibble or vector on its way did not wait for the end of its window.
     """
 
     def __init__(self, nodes: int, depth: int, halvings: int = 0, direct: bool = False):

@@ -33,7 +33,7 @@ class ByteCoder(wiring.Component):
     now : number of the clock; bits 1..0 are the phase, bits 6..2 the slot.
     side : side channel, taken in phase 2 of slot 1.
     i : moments. A moment's stamp is in the past, by less than 2**12 clocks.
-    framed : some node has items of more than one nibble; bytes that fill tell the receiver so.
+    framed : some node has items of more than one nibble; the bytes that fill a frame report this to the receiver.
     byte : valid in phase 3: the byte of the next slot; not in slots 29 and 30, before the check.
     sent, node : in phase 3: that byte is the first nibble of an item of this node.
     """

@@ -17,7 +17,7 @@ class FrameChecker(wiring.Component):
     -------
     collecting, bits, count : see :class:`~.line_aligner.LineAligner`.
     good, bad : one clock after the frame's last: sync and CRC are right, or one of them is not.
-    lag, side : of that frame, valid with ``good`` and for four clocks more.
+    lag, side : lag and side channel of that frame, valid with ``good`` and for four clocks more.
     slot, byte : the byte of slot 3..29 of that frame, combinational, until the next verdict.
     """
 

@@ -22,18 +22,17 @@ assert _FOUND < _PATIENCE
 
 
 class LineAligner(wiring.Component):
-    """Turns four samples a clock, two a bit, into the pairs of bits of each frame.
+    """Turns four samples per clock, two per bit, into the pairs of bits of each frame.
 
-    The transmitter has this clock, so that the bits never drift: it is enough to choose which sample of each bit
-    counts,
-    and which bit begins a frame. A place that looks like a sync is tried for a frame. The line is locked when two
+    The transmitter has this clock, so the bits never drift: it is enough to choose which sample of each bit counts,
+    and which bit begins a frame. A position that looks like a sync is tried for a frame. The line is locked when two
     frames in a row have passed their check; it is searched again when four in a row have not. A search continues four
-    bits after the place that was no frame, so it comes to the frames after at most 61 places. The other samples are
+    bits after the position that was no frame, so it finds the frames after at most 61 positions. The other samples are
     tried after 72 frames without a lock.
 
     Parameters
     ----------
-    patience : number of these frames; another one only in benches.
+    patience : number of frames without a lock after which the other samples are tried; benches set other values.
 
     Members
     -------
@@ -41,7 +40,7 @@ class LineAligner(wiring.Component):
     good, bad : verdict on a frame, in the first four clocks of the next one.
     collecting : ``bits`` belong to a frame.
     bits, count : two bits of a frame, and which: clock 0..127 of it.
-    trusted : one good frame was seen at this place: the next good one counts.
+    trusted : one good frame was seen at this position: the next good one counts.
     locked : from the verdict on the second good frame on, until the last bad one.
     """
 

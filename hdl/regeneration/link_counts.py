@@ -23,11 +23,11 @@ FRAME_BITS = (LINK_SUPERFRAME - 1).bit_length()
 class LinkCounts(wiring.Component):
     """Counts in one memory, with one addition at a time.
 
-    Refusals of each node are added every 16 clocks, in even ones; an item that was sent in phase 3 of its slot. Counts
-    start at 0 and wrap. Frame ``16 * c`` of a superframe begins count c: refused items of node c, sent ones of node
-    c - 8, or superframes before this one (``LINK_AGE``). It is what was counted until the first clock of that frame, so
-    all items of earlier frames are in it, and none of its own. Its two lowest bits are in that frame, the others in
-    the 15 frames after it.
+    Refusals of each node are added every 16 clocks, in even clocks. An item that was sent is added in phase 3 of its
+    slot. Counts start at 0 and wrap. Frame ``16 * c`` of a superframe begins count c: refused items of node c, sent
+    ones of node c - 8, or superframes before this one (``LINK_AGE``). It is what was counted until the first clock of
+    that frame, so all items of earlier frames are in it, and none of its own. Its two lowest bits are in that frame,
+    the others in the 15 frames after it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class LinkCounts(wiring.Component):
     now : number of the clock, and with its bits from 7 on that of the frame, which is less than ``LINK_SUPERFRAME``.
     refused : one bit per node.
     sent, node : in phase 3 of a slot, see :class:`~.byte_coder.ByteCoder`.
-    side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see
+    side : taken in phase 2 of slot 1; its flag is about the clocks since it was last taken, see
         :class:`~..layout.LinkSide`.
     """
 

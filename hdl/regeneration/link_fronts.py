@@ -32,7 +32,7 @@ class LinkFronts(wiring.Component):
 
     Members
     -------
-    pad_strobe, pad_data : levels of the wires after the first flip-flop, at the places of
+    pad_strobe, pad_data : levels of the wires after the first flip-flop, assigned to bits as in
         :class:`~..input.front_ends.FrontEnds`.
     falling : nodes whose data are sampled at falling edges of their clock.
     strobe, data : ports, whose strobes change their level with each nibble; data are sampled before the edge.

@@ -18,26 +18,26 @@ assert LINK_SUPERFRAME == 256 + 32
 
 
 class LinkLife(wiring.Component):
-    """Computes when a transmitter began, in frames since this component began, from each age that is told.
+    """Computes when a transmitter began, in frames since this component began, from each age that it reports.
 
     The transmitter has the receiver's clock. All ages of one life therefore lead to the same birth, and those of two
     lives never do, unless one life lasts for ``2**32`` superframes (18 days at 100 MHz).
 
     Parameters
     ----------
-    frame_clocks : clocks of a frame, a power of two; not those of the link only in benches.
+    frame_clocks : clocks of a frame, a power of two; benches set other values than the link's.
 
     Members
     -------
-    marked : the first frame of an age was delivered; of the first age, the time of ``LINK_SILENT`` frames and its own
-        after the birth.
+    marked : the first frame of an age was delivered. That of the first age is delivered ``LINK_SILENT`` frames, plus
+        its own length, after the birth.
     told, age : the age of that frame, in superframes.
-    sure : the frames that come are those of the last life that was told.
+    sure : the frames that come are those of the last life that was reported.
     enable : capture is enabled.
-    same, new, old : three clocks after ``told``, one of them for one clock. The life is the last one; or another one
-        that has begun since then, or since this component or capture began: its counts were 0 in that time; or another
-        one that may have begun before.
-    known : a life was told before; until one of these clocks, including it.
+    same, new, old : three clocks after ``told``, one of them is high for one clock. ``same``: the life is the last one.
+        ``new``: it is another one that has begun since then, or since this component or capture began; its counts were
+        0 in that time. ``old``: it is another one that may have begun before.
+    known : a life was reported before; its value follows one clock after ``same``, ``new`` or ``old``.
     """
 
     def __init__(self, frame_clocks: int = LINK_FRAME_CLOCKS):
@@ -67,7 +67,7 @@ class LinkLife(wiring.Component):
             m.d.comb += [
                 self.same.eq(near), self.new.eq(~near & ~off[-1] & ~doubt), self.old.eq(~near & (off[-1] | doubt))]
             m.d.sync += [birth.eq(began), self.known.eq(1), doubt.eq(0)]
-        # Another life that is told after this may have begun before it.
+        # Another life that is reported after this clock may have begun before it.
         with m.Elif(self.enable & ~enabled & ~self.sure):
             with m.If(self.known):
                 m.d.sync += doubt.eq(1)

@@ -25,10 +25,10 @@ class LinkLosses(wiring.Component):
 
     A count that grew by more than what came makes a loss. Counts begin at 0 with a *life* of the transmitter (see
     :class:`~.link_life.LinkLife`), and counts of two lives are never compared. After each lock, counts are
-    compared once the age has told the life. If a new life has begun while this receiver was there, all that it refused
-    and all that did not come is in losses. Otherwise, the first counts of that life are what others are compared with,
-    and losses before them are in none. This also applies to the counts of sent items of a new life if frames came in
-    a lock that ended before it had told a life: they may be of another one.
+    compared once the age has identified the life. If a new life has begun while this receiver was running, losses
+    include all items that it refused and all that did not arrive. Otherwise, later counts are compared with the first
+    counts of that life, and no loss includes the items before them. This also applies to the counts of sent items of a
+    new life if frames came in a lock that ended before a life was identified: they may be of another one.
 
     A loss is placed between the first and the last frame that reported a refusal, or failed, since the count was last
     reported; at the latest since the last complete superframe before the current one.
@@ -41,21 +41,21 @@ class LinkLosses(wiring.Component):
     Members
     -------
     good, missed : a frame was delivered, or its time has passed without that; one of them every 128 clocks.
-    locked : frames come; the place in the superframe is forgotten without them. A transmitter is silent for so long
-        before it begins that this is low between two lives.
+    locked : frames come; the position in the superframe is forgotten without them. Before it begins, a transmitter is
+        silent for long enough that this is low between two lives.
     enable : capture is enabled.
-    side : with ``good``.
-    time : of the frame.
+    side : side channel, with ``good``.
+    time : time of the frame.
     delivered, node : see :class:`~.moment_parser.MomentParser`. All of a frame before the next ``good``.
     refused, lost : items of the transmitter's life that are known to be lost at the gate, and on the line, one count
         per node.
     o : losses, see :func:`loss_layout`. One that the consumer has not taken when another one comes is overwritten;
         counts have all of them.
-    clear : the board's time begins anew: places before it are forgotten.
+    clear : the board's time begins anew: times before it are forgotten.
     judged, which : a count was compared: that of refused items of node ``which``, or of sent ones of node
         ``which`` - 8; ``o`` follows one clock later.
-    anew : the transmitter was restarted or exchanged: another life was told. What it lost after the last counts of the
-        former one is in no loss.
+    anew : the transmitter was restarted or exchanged: another life was reported. No loss includes the items that were
+        lost after the last counts of the former life.
     based : every count was compared once.
     """
 
@@ -77,7 +77,7 @@ class LinkLosses(wiring.Component):
         with m.If(self.delivered):
             m.d.sync += came[self.node].eq(came[self.node] + 1)
 
-        # What is subtracted from ``came``: items of former lives.
+        # Items of former lives, which are subtracted from ``came``.
         starts = Signal(COUNT_BITS)
         sure, silent = Signal(), Signal()
         m.d.comb += silent.eq(~self.locked & ~self.good)
@@ -158,7 +158,7 @@ class LinkLosses(wiring.Component):
         m.submodules.starts = store = memory.Memory(
             shape=COUNT_BITS, depth=2 * LINK_NODES, init=[], attrs={"ram_style": "distributed"})
         read, write = store.read_port(domain="comb"), store.write_port()
-        held, strays = Signal(), Signal()       # a lock ended that had told no life
+        held, strays = Signal(), Signal()       # a lock ended that had identified no life
         row, saves, adopts = Signal(range(LINK_NODES)), Signal(), Signal()
         m.d.comb += [
             read.addr.eq(Mux(adopts, Cat(row, 1), of)), starts.eq(read.data),

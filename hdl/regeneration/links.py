@@ -18,7 +18,7 @@ def link_account() -> wiring.Signature:
     """Signature of a link's account, as seen from the link; see :class:`~.link_losses.LinkLosses`.
 
     locked : frames come.
-    losses, judged, which, anew, based : see there.
+    losses, judged, which, anew, based : see :class:`~.link_losses.LinkLosses`, where ``losses`` is ``o``.
     """
     return wiring.Signature({
         "locked": Out(1), "losses": Out(stream.Signature(loss_layout(LINK_TIME_BITS))),
@@ -43,7 +43,7 @@ class Links(wiring.Component):
     Members
     -------
     samples : four per link and clock, see :class:`~.line_aligner.LineAligner`.
-    strobe, data, further, torn : levels, as of a pad; see :class:`~.replay.Replay`.
+    strobe, data, further, torn : levels, as at a pad; see :class:`~.replay.Replay`.
     now : number of the window.
     clear, enable : reset in progress; capture is enabled.
     account : see :func:`link_account`.

@@ -64,7 +64,7 @@ class MomentGate(wiring.Component):
             fifo.i.p.more.eq(self.further), fifo.i.p.nibbles.eq(self.nibble), fifo.i.p.stamp.eq(self.now),
             leaves.eq(Mux(fifo.o.valid & fifo.o.ready, fifo.o.p.mask, 0)),
         ]
-        # One flip-flop says whether there is room: the way from the nodes to the memory is the longest one.
+        # One flip-flop holds whether there is room, because the path from the nodes to the memory is the longest one.
         closes = Mux(closed, ~half, self.tears)
         m.d.sync += [
             half.eq(fifo.level <= self.depth // 2), closed.eq(closes),

@@ -24,9 +24,9 @@ class MomentParser(wiring.Component):
     slot, byte : see :class:`~.frame_checker.FrameChecker`.
     o : moments, in the order of their times. The consumer has room for it.
     delivered, node : the first nibble of an item of this node was read.
-    framed : the transmitter knows which nibbles begin an item, by the last byte that told: one that advances no time,
-        or one before nibbles that continue an item. Before the first such byte it is set: no nibble has been read that
-        continues an item, and the nibbles that were read begin one each.
+    framed : the transmitter knows which nibbles begin an item, according to the last byte that shows it: one that
+        advances no time, or one before nibbles that continue an item. Before the first such byte it is set: no nibble
+        has been read that continues an item, and each of the nibbles that were read begins one.
     """
 
     def __init__(self):

@@ -22,7 +22,7 @@ assert _WAITING >= 14 * (LINK_REPLAY_CLOCKS // LINK_FRAME_CLOCKS + 1)
 
 
 class Receiver(wiring.Component):
-    """The ports of eight nodes, a constant number of clocks after those of the nodes themselves.
+    """Re-creates the ports of eight nodes, a constant number of clocks after those of the nodes themselves.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Receiver(wiring.Component):
     -------
     samples : see :class:`~.line_aligner.LineAligner`.
     toggles, strobe, data, further, torn : see :class:`~.replay.Replay`.
-    time : the board's, for the places of losses.
+    time : the board's time, which states when losses occurred.
     locked : frames come.
     good, bad : frames that were delivered, and frames' times without one; from the first lock on.
     clear, enable, refused, lost, losses, judged, which, anew, based : see :class:`~.link_losses.LinkLosses`.

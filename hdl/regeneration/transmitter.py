@@ -29,12 +29,12 @@ assert (_LAST + 1) << LINK_LAG_BITS == LINK_SUPERFRAME * LINK_FRAME_CLOCKS
 
 
 class Transmitter(wiring.Component):
-    """Sends the strobes of eight nodes. It has no reset and no settings but straps: it begins with the first clock,
-    and sends frames after the time of ``LINK_SILENT`` of them. Until then its line is low.
+    """Sends the strobes of eight nodes. It has no reset, and no settings other than its configuration pins (straps). It
+    begins with the first clock, and sends frames after the time of ``LINK_SILENT`` of them. Until then its line is low.
 
-    It knows the items of nodes in word and in event mode: it admits or refuses them whole, counts them, and tells the
-    receiver of each nibble if it begins an item. An item is cut short if the FIFO is full before its end, or if its
-    node falls silent (see :class:`~.item_silence.ItemSilence`).
+    It knows the items of nodes in word and in event mode: it admits or refuses them whole, counts them, and reports to
+    the receiver for each nibble whether it begins an item. An item is cut short if the FIFO is full before its end, or
+    if its node falls silent (see :class:`~.item_silence.ItemSilence`).
 
     Parameters
     ----------

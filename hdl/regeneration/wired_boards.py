@@ -12,7 +12,7 @@ __all__ = ["WiredBoards"]
 
 
 class WiredBoards(wiring.Component):
-    """A transmitter for each group of eight nodes, with the flip-flops of its pads, and a line of no length.
+    """Contains a transmitter for each group of eight nodes, with the flip-flops of its pads, and a line of no length.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class WiredBoards(wiring.Component):
     strobe, data : raw levels of the nodes' ports, or of their other wires.
     rising, falling, after, words, events : straps of the boards, see :class:`~.transmitter.Transmitter`. With a
         ``front``, without effect except that data are sampled at falling edges if those alone are active.
-    wrong : two bits per link; those of this clock that are set are inverted on the line.
+    wrong : two bits per link: the bits of this clock that are inverted on the line.
     pulled : one bit per link: the line is low.
     samples : four per link, as the receiver takes them: two per bit.
     """

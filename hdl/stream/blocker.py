@@ -84,7 +84,7 @@ class _Beat:
 
 
 class Blocker(wiring.Component):
-    """Header, payload, trailer; one beat of ``geometry.beat_bytes`` per clock.
+    """Writes header, payload and trailer of each block, one beat of ``geometry.beat_bytes`` per clock.
 
     Only whole blocks leave, whatever happens: when a reset (``clear``) comes while a block is under
     way, the rest of its payload is zero and its trailer has the flag CUT. If several sources request a block, the
@@ -101,13 +101,14 @@ class Blocker(wiring.Component):
     -------
     source : the sources.
     epoch, window, extended : for the header.
-    items : likewise, of COMPACT blocks.
-    half : likewise, only with several samples per clock: stamps of COMPACT blocks count the intervals between them.
-    latency : likewise, on a board whose latency may change.
+    items : for the header of COMPACT blocks.
+    half : for the header, only with several samples per clock: stamps of COMPACT blocks count the intervals between
+        samples.
+    latency : for the header, only on a board whose latency may change.
     clear : reset in progress.
     o : beats.
     busy : a block is requested or under way, or beats wait to leave.
-    moving : likewise, but not if the blocker only waits for beats to leave.
+    moving : the blocker is busy, and does not only wait for beats to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):

@@ -35,7 +35,7 @@ def _linear(columns: list[int], inputs):
 
 
 class Crc32(wiring.Component):
-    """CRC-32 of a block whose last beat carries it.
+    """Computes the CRC-32 of a block whose last beat carries it.
 
     The sum does not cover the last four bytes of the block. Each word of 128 bits that is summed up therefore begins
     with the last four bytes of the beat before. The first word begins with zeros, which do not change the sum, and the

@@ -37,7 +37,7 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
 
 
 def mark_time(geometry: Geometry) -> wiring.Signature:
-    """Signature of what marks and time tell each other, as seen from the time; of a board with marks.
+    """Signature between marks and time, as seen from the time; only on a board with marks.
 
     off, early : see :class:`~.board_sync.BoardSync`; only with the extra ``drift``.
     triggered : ``trigger_in`` has risen, for one clock; only on a board that has it.
@@ -49,7 +49,7 @@ def mark_time(geometry: Geometry) -> wiring.Signature:
 
 
 class BoardTime(wiring.Component):
-    """Time base, and on a board that can follow another one the synchronization between them.
+    """Contains the time base and, on a board that can follow another one, the synchronization between them.
 
     Members
     -------

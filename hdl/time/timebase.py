@@ -32,10 +32,11 @@ class Timebase(wiring.Component):
     -------
     start : starts time; further pulses have no effect.
     window : :class:`~.layout.Window` in force; to be changed only while time does not run.
-    advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise).
-    shift : clocks to skip in addition to these windows, modulo 2**16, likewise; not in the last two of a window.
+    advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise). Without ``shift``
+        the position within the window is kept.
+    shift : clocks to skip in addition to these windows, modulo 2**16 (simulation only; 0 otherwise); not in the last
+        two clocks of a window.
     left : clocks to the end of the window.
-        The position within the window is kept.
     running : time runs.
     end : last clock of a window.
     now : number of the current window, 64 bits.

@@ -30,7 +30,7 @@ from hypermon.hdl.layout import (
     Window,
     frame_bytes,
 )
-from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, Head, Piece, Torn
+from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, Head, Scanned, Torn
 from hypermon.host.blocks.blocks_joined import join
 from hypermon.host.blocks.compact_rows import Payloads
 
@@ -95,23 +95,23 @@ class BlockScanner:
         """Bytes fed but not settled."""
         return len(self._rest)
 
-    def feed(self, data: bytes) -> list[Piece]:
+    def feed(self, data: bytes) -> list[Scanned]:
         """Feeds a piece. Returns what has become whole."""
         return self._scan(self._rest + data if self._rest else data, final=False)
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[Scanned]:
         """The rest, at the end of the stream: blocks after a torn one, and torn bytes."""
         return self._scan(self._rest, final=True)
 
-    def _scan(self, data: bytes, final: bool) -> list[Piece]:
+    def _scan(self, data: bytes, final: bool) -> list[Scanned]:
         base = self.offset
         view = memoryview(data)
         end = len(data)
         at = 0
         unpack_counts, unpack_crc, crc32 = _COUNTS.unpack_from, _CRC.unpack_from, zlib.crc32
         heads, torn = self._heads, self._torn
-        pieces: list[Piece] = []
-        append, make = pieces.append, Block._make  # a third of the time of calling Block
+        scanned: list[Scanned] = []
+        append, make = scanned.append, Block._make  # a third of the time of calling Block
         while at < end:
             # _head makes every check after this look-up in full, once for each kind of header.
             known: _Known | str | None = heads.get(data[at:at + _FIXED_END] + data[at + _REST_AT:at + _HEADER_BYTES])
@@ -137,7 +137,7 @@ class BlockScanner:
                     reason = "a checksum is wrong"
                 else:
                     if torn is not None:
-                        pieces.append(torn)
+                        scanned.append(torn)
                         torn = None
                     payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
                     if self._join and length <= _SHORT and head.type in _JOINABLE and (
@@ -156,10 +156,10 @@ class BlockScanner:
                     else torn._replace(size=base + found - torn.offset))
             at = found
         if final and torn is not None:
-            pieces.append(torn)
+            scanned.append(torn)
             torn = None
         self._torn, self._rest, self.offset = torn, bytes(view[at:]), base + at
-        return pieces
+        return scanned
 
     def _head(self, data: bytes, at: int) -> _Known | str | None:
         """The head at ``at``; the reason if there is none; None if more bytes are needed to tell."""

@@ -22,7 +22,7 @@ from hypermon.hdl.layout import (
 from hypermon.host.blocks.compact_rows import Payloads
 from hypermon.host.blocks.times import TimeScale
 
-__all__ = ["PAYLOAD_MAX", "Block", "Head", "Piece", "Torn", "build_block"]
+__all__ = ["PAYLOAD_MAX", "Block", "Head", "Scanned", "Torn", "build_block"]
 
 _NO_FLAGS = BlockFlag(0)
 #: Maximum bytes of payload in a block.
@@ -86,7 +86,7 @@ class Torn(NamedTuple):
     reason: str
 
 
-Piece = Block | Torn
+Scanned = Block | Torn
 
 
 def build_block(type: BlockType, payload: bytes, *, geometry: Geometry, window: Window, epoch: int,

@@ -41,7 +41,7 @@ def crc32(data: bytes, before: int = 0) -> int:
 class Joined(NamedTuple):
     """The given number of blocks, their bytes in the stream, and their joined contents.
 
-    ``ends``: where in the payload that of each block ends; ``times``: of the blocks.
+    ``ends``: where in the joined payload that of each block ends. ``times``: the times of the blocks.
     """
 
     blocks: int

@@ -37,7 +37,7 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
 
     Parameters
     ----------
-    payloads : the payloads, without padding. More at a time is faster, up to about a thousand.
+    payloads : the payloads, without padding. More of them per call are faster, up to about a thousand.
     times : their blocks' times, each less than 2**62.
     nodes, port_bits : of the board.
     """
@@ -55,9 +55,7 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
                  modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
     """The items of the payloads of COMPACT blocks that state the modes of their nodes, which must be these.
 
-    Parameters
-    ----------
-    As for :func:`decode`.
+    Parameters are those of :func:`decode`.
     """
     return decode_items_joined(Payloads.of(payloads, times), nodes, modes, port_bits)
 

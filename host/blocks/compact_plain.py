@@ -1,4 +1,4 @@
-"""Converts payloads of COMPACT blocks into items, group by group: what is legal is defined here.
+"""Converts payloads of COMPACT blocks into items, group by group. This module defines which payloads are legal.
 
 It decodes runs where no compiler was when the package was installed.
 """
@@ -109,9 +109,9 @@ class _Reader:
         return self.found
 
     def _singles(self) -> int:
-        """Reads legal items of one write, up to the first other one: most payloads consist of them. Four times as fast.
+        """Reads legal items of one write, up to the first other item. Returns where that begins.
 
-        Returns where that begins.
+        Most payloads consist of such items, and reading them this way is four times as fast.
         """
         groups, longer, wide, unit = self.groups, self.modes.longer, self.wide, self.unit
         at, (window, last), found = self.at, self.before, self.found
@@ -251,7 +251,7 @@ def read_nibbles(payloads: Payloads, nodes: int, port_bits: int) -> Decoded:
 
 
 def read_items(payloads: Payloads, nodes: int, modes: ItemModes, port_bits: int) -> DecodedItems:
-    """The same of payloads that state the modes of their nodes, which are these."""
+    """The contents of payloads that state the modes of their nodes, which must be these, one after the other."""
     found, spans, faults = _read_all(payloads, nodes, True, port_bits)
     return DecodedItems([_columns(found, modes, port_bits)] if found else [], spans, faults)
 

@@ -88,7 +88,7 @@ class ItemRows:
 
     @classmethod
     def joined(cls, parts: Sequence["ItemRows"]) -> "ItemRows":
-        """Several, at least one, of the same modes."""
+        """Joins several rows, at least one, with the same modes."""
         if len(parts) == 1:
             return parts[0]
         bases = accumulate((len(part.data) for part in parts), initial=0)
@@ -173,8 +173,8 @@ class Spans(Sequence[Span | None]):
 
     Members
     -------
-    there : whether it has one, bool.
-    table : window and node of the first, and window and node of the last, a row of int64 each.
+    there : whether a payload has a span, bool.
+    table : window and node of the first item, and window and node of the last; each is a row of int64.
     """
 
     def __init__(self, there: npt.NDArray[np.bool_], table: _Int):
@@ -220,7 +220,7 @@ class Spans(Sequence[Span | None]):
         return self.table if self.there.all() else self.table[:, self.there]
 
     def rise(self, after: tuple[int, int]) -> bool:
-        """Each begins after the last item of the one before, and the first after that item."""
+        """Whether each begins after the last item of the one before it, and the first one after the given item."""
         window, node, last, last_node = self.present
         before = np.concatenate([[after[0]], last[:-1]]), np.concatenate([[after[1]], last_node[:-1]])
         return bool(np.all((window > before[0]) | ((window == before[0]) & (node > before[1]))))
@@ -239,7 +239,7 @@ class Decoded(NamedTuple):
 
 
 class DecodedItems(NamedTuple):
-    """The same for payloads that state the modes of their nodes."""
+    """Contents of decoded payloads that state the modes of their nodes; members as in :class:`Decoded`."""
 
     parts: list[ItemRows]
     spans: Spans

@@ -34,7 +34,7 @@ class WindowCount:
 
     Members
     -------
-    windows : with items. ``shared``: whole items that share theirs.
+    windows : number of windows with items. ``shared``: number of whole items that share their window.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ _ADD = 255
 
 @dataclass(frozen=True)
 class Events:
-    """Events in columns: by time, ties by node. ``time_ps`` int64, ``node`` int16, ``nibble`` uint8."""
+    """Items in columns: by time, ties by node. ``time_ps`` int64, ``node`` int16, ``nibble`` uint8."""
 
     time_ps: npt.NDArray[np.int64]
     node: npt.NDArray[np.int16]
@@ -81,7 +81,7 @@ class FrameRows:
         return None
 
     def without_filler(self, first: int) -> "FrameRows":
-        """Only the frames that contain events, of a block that a reset has cut.
+        """Only the frames that contain items, of a block that a reset has cut.
 
         Zeros may begin within a frame on a board with short beats. Such a frame has a strobe vector and no stamp: its
         stamp does not follow the one before. ``first`` : the header's time, which is the stamp of the first frame.
@@ -98,7 +98,7 @@ class FrameRows:
         return rows
 
     def sizes(self) -> npt.NDArray[np.uint8]:
-        """Events in each frame."""
+        """Number of items in each frame."""
         sizes: npt.NDArray[np.uint8] = np.bitwise_count(self.vectors)
         return sizes
 
@@ -114,7 +114,7 @@ class FrameRows:
         return total[:self.nodes]
 
     def events(self, scale: TimeScale) -> Events:
-        """All events: nodes in ascending order within a frame."""
+        """All items: nodes in ascending order within a frame."""
         count = int(self.sizes().sum(dtype=np.int64))
         out = Events(np.empty(count, np.int64), np.empty(count, np.int16), np.empty(count, np.uint8))
         time_ps = scale.starts_ps(self.stamps)
@@ -126,7 +126,7 @@ class FrameRows:
         return out
 
     def _singles(self, out: Events) -> None:
-        """Nodes and nibbles of frames that have one event each, without searching or gathering."""
+        """Nodes and nibbles of frames that have one item each, without searching or gathering."""
         node = np.bitwise_count(self.vectors - self.vectors.dtype.type(1))
         out.node[:] = node
         nibbles = self._packed[:, 0]

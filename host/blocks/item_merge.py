@@ -18,7 +18,8 @@ _ORDER = native("hypermon_time_order_1", ctypes.c_void_p, ctypes.c_int64, *[ctyp
 
 
 def behind(rows: ItemRows, newest: int) -> tuple[_Int, int]:
-    """Which rows come before the newest one so far, by window and node, in ascending order; and the newest now.
+    """Indices of the rows that come before the newest one so far, by window and node, in ascending order; and the
+    newest item after these rows.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def behind(rows: ItemRows, newest: int) -> tuple[_Int, int]:
 
 
 def merged(rows: ItemRows, without: _Int, more: ItemRows | None) -> ItemRows:
-    """Rows in order, without some of them, merged with others in order; of equal ones those of ``more`` come last.
+    """Merges rows in order, without some of them, with other rows in order; of equal ones those of ``more`` come last.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def _columns(rows: ItemRows) -> npt.NDArray[np.uint64]:
 
 
 class Room:
-    """Memory that is used again and again: new memory costs more than sorting in it (docs/performance.md)."""
+    """Memory that is reused, because new memory costs more than sorting in it (docs/performance.md)."""
 
     def __init__(self) -> None:
         self._kept: dict[str, npt.NDArray[np.uint8]] = {}
@@ -86,7 +87,7 @@ def time_order(times: _Int, room: Room | None = None) -> tuple[_Int, _Int]:
 
     Parameters
     ----------
-    room : for the index, among others, which is valid until it is used again.
+    room : memory for the index and other arrays; the index is valid until ``room`` is used again.
     """
     times, room = np.ascontiguousarray(times), room or Room()
     if _ORDER is not None:

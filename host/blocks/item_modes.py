@@ -27,7 +27,7 @@ class ItemMode(enum.IntEnum):
 @dataclass(frozen=True)
 class ItemModes:
     """The modes of a board's nodes, as registers WORD_NODES and EVENT_NODES have them: bit i of ``words`` or of
-    ``events`` is set if node i is in that mode, and both are if it is in byte mode. ``lines``: of these, the nodes
+    ``events`` is set if node i is in that mode, and both are if it is in byte mode. ``lines``: the nodes in byte mode
     whose bytes are text."""
 
     words: int = 0
@@ -36,7 +36,7 @@ class ItemModes:
 
     @classmethod
     def of(cls, modes: Sequence[ItemMode]) -> "ItemModes":
-        """From a list with the mode of every node."""
+        """The modes from a list with the mode of every node."""
         single = (ItemMode.BYTE, ItemMode.LINE)
         return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode in wanted) for wanted in (
             (ItemMode.WORD, *single), (ItemMode.EVENT, *single), (ItemMode.LINE,))))
@@ -62,7 +62,7 @@ class ItemModes:
         return ItemMode.LINE if self.lines >> node & 1 else ItemMode.BYTE
 
     def __getitem__(self, node: int) -> ItemMode:
-        """The mode of a node as the stream and the tables have it: of one in byte mode, EVENT."""
+        """The mode of a node as the stream and the tables have it: EVENT for a node in byte mode."""
         if self.events >> node & 1:
             return ItemMode.EVENT
         return ItemMode.WORD if self.words >> node & 1 else ItemMode.NIBBLE
@@ -77,7 +77,7 @@ ALL_NIBBLES = ItemModes()
 
 
 def hold_windows(timeout_clocks: int, clock_hz: int, window_clocks: int) -> int:
-    """How many windows an item can be older than the newest one before it in the stream, rounded up.
+    """The number of windows by which an item can be older than the newest one before it in the stream, rounded up.
 
     The longest item waits for all its nibbles but the first, each time for a time-out at most, and until the last
     time-out is noticed. Then it is queued. A millisecond is ample for that, because the newest item is queued likewise.

@@ -24,7 +24,8 @@ class Sequence:
 
     Members
     -------
-    due : likewise, extended beyond 32 bits. ``next``: its low 32 bits, which the next block has; None: any.
+    due : the number that comes next, extended beyond 32 bits. ``next``: its low 32 bits, which the next block has;
+        None: any.
     """
 
     def __init__(self, due: int | None = None):

@@ -25,8 +25,8 @@ class TimeScale:
     clock_hz : capture clock.
     window : window setting.
     latency : clocks from pad to window.
-    phases : stamps of events count parts of a clock, with a window of one clock: 2 or 4 per clock. The last part of a
-        window is the one that ends at the clock edge of its strobes. 1: stamps count windows.
+    phases : 2 or 4: with a window of one clock, stamps of items count this number of parts per clock. The last part of
+        a window is the one that ends at the clock edge of its strobes. 1: stamps count windows.
     """
 
     clock_hz: int
@@ -76,7 +76,7 @@ class TimeScale:
 
     def start_ps(self, stamp: int) -> int:
         """Start of a window, or of the part of a clock after which its strobes were first seen, rounded down: the time
-        of the events with this stamp.
+        of the items with this stamp.
         """
         ticks, latency, numerator, denominator = self._ticks
         return (stamp * ticks - latency) * numerator // denominator

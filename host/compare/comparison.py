@@ -31,7 +31,7 @@ THRESHOLDS = {"beyond": _BEYOND, "least_blocks": _BLOCKS, **measures.THRESHOLDS,
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a value is; the ends may be infinite."""
+    """Bounds of a value; they may be infinite."""
 
     low: float
     high: float
@@ -43,15 +43,14 @@ class Figure:
 
     Parameters
     ----------
-    measure, figure : what it is of, and ``p99``, for instance; of rates, shares and losses ``mean``.
+    measure, figure : the measure, and which figure of it: ``p99``, for instance; for rates, shares and losses ``mean``.
     unit : ``ps``, ``/s``, or nothing.
     first, second : its values. None: the group has too few samples.
-    difference : the second less the first, with chance, losses and the uncertainty of times.
-    relative : the same, as a part of the first; None if that is not positive.
+    difference : interval of the second less the first, including chance, losses and the uncertainty of times.
+    relative : the difference as a part of the first; None if that is not positive.
     p : the probability of such a difference by chance, corrected for the number of figures.
-    verdict : ``higher``, ``lower``, ``same`` (no difference was found), ``undecided`` (there is a difference, but what
-        was lost or the uncertainty of times could explain it; or the difference has no bound), ``few`` (too few
-        samples).
+    verdict : ``higher``, ``lower``, ``same`` (no difference was found), ``undecided`` (there is a difference, but
+        losses or the uncertainty of times could explain it; or the difference has no bound), ``few`` (too few samples).
     """
 
     measure: Measure
@@ -129,7 +128,7 @@ def _enough(samples: Samples, share: float) -> bool:
 
 
 def _intervals(one: Estimate, other: Estimate, level: float) -> tuple[Interval, Interval | None]:
-    """Of the difference, and of the relative one: by chance, then widened by what is not known."""
+    """Intervals of the difference and of the relative one: by chance, then widened by what is not known."""
     ends = [level / 2, 1 - level / 2]
     chance = np.quantile(other.draws - one.draws, ends)
     difference = Interval(float(chance[0] - (other.value - other.low) - (one.high - one.value)),

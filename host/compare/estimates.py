@@ -34,7 +34,8 @@ class Samples:
     Parameters
     ----------
     values : in picoseconds. ``block``: the block of time of each, less than ``blocks``.
-    missing, wrong : so many more may have been there, and so many of these may not have been; infinite: not known.
+    missing, wrong : number of samples that may be missing, and number of samples that may be wrong; infinite: not
+        known.
     slack_ps : by how much each value may be off.
     """
 
@@ -48,12 +49,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A sum per sum, such as events per second.
+    """A sum divided by another sum, such as events per second.
 
     Parameters
     ----------
-    part, whole : of each block.
-    less, more : by how much the ratio may really be lower or higher.
+    part, whole : the two sums, for each block.
+    less, more : by how much the true ratio may be lower or higher.
     """
 
     part: Floats
@@ -69,7 +70,7 @@ class Estimate:
     Parameters
     ----------
     draws : the figure of each draw of blocks.
-    low, high : where it really is, whatever was lost and however the stamps are off, if chance is left aside.
+    low, high : bounds of the true figure, for all losses and errors of stamps that are possible; without chance.
     """
 
     value: float
@@ -79,7 +80,7 @@ class Estimate:
 
 
 def _weights(blocks: int, together: int, rng: np.random.Generator) -> Floats:
-    """How often each draw has each block, if so many neighbours are drawn together."""
+    """How often each draw has each block, if the given number of neighbours are drawn together."""
     groups = -(-blocks // together)
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), DRAWS).astype(np.float64)
     return np.repeat(drawn, together, axis=1)[:, :blocks]
@@ -95,7 +96,7 @@ def estimate_ratio(ratio: Ratio, rng: np.random.Generator) -> Estimate:
 
 
 def _ranked(values: Ints, shares: Sequence[float]) -> list[int]:
-    """The smallest values that so large shares of all do not exceed."""
+    """For each share, the smallest value that at least this share of all values do not exceed."""
     ranks = [min(max(math.ceil(share * len(values)) - 1, 0), len(values) - 1) for share in shares]
     ordered = np.partition(values, sorted(set(ranks)))
     return [int(ordered[rank]) for rank in ranks]
@@ -113,10 +114,11 @@ def _below(samples: Samples, value: float) -> Ratio:
 
 
 def _variance(ratio: Ratio) -> tuple[float, int, int]:
-    """Of a ratio, from how its blocks differ; how many neighbours were taken together for it, and how many such groups
-    there are.
+    """The variance of a ratio, from how its blocks differ; the number of neighbours that were taken together for it,
+    and the number of such groups.
 
-    What depends on each other for longer than a block shows if neighbours are taken together: the largest counts.
+    If samples depend on each other for longer than a block, groups of neighbours have a larger variance. The largest
+    one is used.
     """
     whole = ratio.whole.sum()
     off = (ratio.part - ratio.part.sum() / whole * ratio.whole) / whole
@@ -151,7 +153,7 @@ def estimate_quantile(samples: Samples, share: float, rng: np.random.Generator) 
 
 
 def _bounds(samples: Samples, share: float, value: int) -> tuple[float, float]:
-    """The quantile if what may be missing is all shorter, or all longer."""
+    """The quantile if all missing samples are shorter than the others, and if all are longer."""
     count, low, high = len(samples.values), float(value), float(value)
     if math.isinf(samples.missing + samples.wrong):
         return min(0.0, value - samples.slack_ps), math.inf
@@ -164,11 +166,11 @@ def _bounds(samples: Samples, share: float, value: int) -> tuple[float, float]:
 
 
 def p_value(one: Samples | Ratio, other: Samples | Ratio, middle: float) -> float:
-    """How probable a difference of at least this size is if both are of the same kind.
+    """The probability of a difference of at least this size if both groups are of the same kind.
 
     Parameters
     ----------
-    middle : of samples, the value at which their shares are compared: between the quantiles.
+    middle : for samples, the value at which their shares are compared; it is between the quantiles.
     """
     ratios = [_below(own, middle) if isinstance(own, Samples) else own for own in (one, other)]
     values = [float(own.part.sum() / own.whole.sum()) for own in ratios]

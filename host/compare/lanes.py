@@ -42,9 +42,9 @@ class Timeline:
 
     Parameters
     ----------
-    title, names : of the run, and of its nodes.
+    title, names : title of the run, and names of its nodes.
     lanes : its nodes over time, in :data:`COLUMNS` columns.
-    low, high : when the first column begins and the last one ends, in picoseconds after the event at which it is
+    low, high : when the first column begins and the last one ends, in picoseconds after the event at which the run is
         aligned.
     """
 

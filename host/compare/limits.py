@@ -22,8 +22,9 @@ class Limit:
 
     Parameters
     ----------
-    text : as it was written. ``kind``, ``name``, ``figure``: what it is about; None: all.
-    above : fails above the limit, else below it. ``limit``: of the difference; ``relative``: as a part of the first.
+    text : as it was written. ``kind``, ``name``, ``figure``: the figures that it is about; None: all.
+    above : the change fails above the limit; otherwise below it.
+    limit : limit of the difference. ``relative``: it is a part of the first value.
     """
 
     text: str
@@ -86,7 +87,7 @@ def judge_limits(figures: Sequence[Figure], limits: Sequence[Limit]) -> list[Bro
     Raises
     ------
     HypermonError
-        if a limit is about nothing that both groups have.
+        if a limit is about no figure that both groups have.
     """
     broken = []
     for limit in limits:
@@ -103,7 +104,7 @@ def judge_limits(figures: Sequence[Figure], limits: Sequence[Limit]) -> list[Bro
 def _verdict(figure: Figure, limit: Limit) -> str:
     interval = figure.relative if limit.relative else figure.difference
     if interval is None and limit.relative and figure.difference is not None:
-        # What was 0 has grown by more than any part of it, or is 0 still.
+        # A value that was 0 has grown by more than any part of it, or is still 0.
         interval = Interval(*((math.copysign(math.inf, end) if end else 0.0)
                               for end in (figure.difference.low, figure.difference.high)))
     if interval is None:

@@ -1,4 +1,4 @@
-"""What is compared of recordings: durations of states, latencies, periods, rates, shares, losses."""
+"""Measures of recordings that are compared: durations of states, latencies, periods, rates, shares, losses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,9 @@ class _Part:
 
     Parameters
     ----------
-    lost : how many items may be missing; infinite: not known. ``unsure``: of the items, too, not only of the events
-        that were framed from them. ``gaps``: node, from, to of each loss.
-    slack_ps, apart_ps : by how much differences of times may be off: of one node, and of two.
+    lost : how many items may be missing; infinite: not known. ``unsure``: the number of items is not known, not only
+        that of events that were framed from them. ``gaps``: node, from, to of each loss.
+    slack_ps, apart_ps : by how much differences of times may be off: those of one node, and those of two.
     """
 
     start: int
@@ -159,7 +159,7 @@ def _of_events(db: duckdb.DuckDBPyConnection, part: _Part, dictionary: Dictionar
 
 
 def _by_kind(times: Ints, nodes: Ints, kinds: npt.NDArray[np.int16]) -> list[tuple[int, Ints, tuple[Ints, Ints]]]:
-    """Of each kind: the times, and the begins and lengths of what is between two of one node."""
+    """For each kind of event: the times, and the begins and lengths of the intervals between two of one node."""
     if np.any(times[1:] < times[:-1]):
         order = np.argsort(times, kind="stable")
         times, nodes, kinds = times[order], nodes[order], kinds[order]

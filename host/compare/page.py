@@ -21,7 +21,7 @@ __all__ = ["comparison_page"]
 T = TypeVar("T")
 #: Points of a distribution.
 _POINTS = 200
-#: An axis of times is logarithmic if the longest is so many times as long as the shortest.
+#: An axis of times is logarithmic if the longest is at least this many times as long as the shortest.
 _LOGARITHMIC = 50
 #: Colours of states that readers who are colour-blind can tell apart, and of all others.
 _COLOURS, _OTHER = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195"), "#8c8c8c"
@@ -72,8 +72,8 @@ def comparison_page(names: Sequence[str], figures: Sequence[Figure], broken: Seq
 
     Parameters
     ----------
-    names : of A and B. ``groups``: their measures.
-    timelines : the first run of each, over the same time before and after the event ``align``.
+    names : the names of A and B. ``groups``: their measures.
+    timelines : the first run of each group, over the same time before and after the event ``align``.
     """
     differ = [one for one in figures if one.verdict in ("higher", "lower", "undecided")]
     changed = f"{len(differ)} of {len(figures)} figures differ, or may differ"
@@ -102,7 +102,7 @@ def _table(figures: Sequence[Figure]) -> str:
 
 
 def _plots(figures: Sequence[Figure], groups: Sequence[Mapping[Measure, Samples | Ratio]]) -> str:
-    """The distributions of durations; those of which a figure differs come first."""
+    """The distributions of durations; those with a figure that differs come first."""
     differ = {one.measure for one in figures if one.verdict in ("higher", "lower", "undecided")}
     plots = []
     for measure in sorted({*groups[0], *groups[1]}, key=lambda one: (one not in differ, one)):
@@ -148,7 +148,7 @@ def _plot(measure: Measure, values: Sequence[Ints | None]) -> str:
 
 
 def _timelines(timelines: Sequence[Timeline], align: str | None) -> str:
-    """One above the other, over the same time; each node a lane."""
+    """The timelines one above the other, over the same time; each node is a lane."""
     took: dict[str, float] = {}
     for own in timelines:
         for states in own.lanes.states.values():

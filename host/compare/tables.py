@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STATUS", "TITLES", "as_dict", "markdown", "overall", "print_comparison", "row_of", "sentences"]
 
-#: Exit statuses of `hypermon compare`, as of `hypermon check`.
+#: Exit statuses of `hypermon compare`, which are those of `hypermon check`.
 STATUS = {"pass": 0, "fail": 1, "undecided": 4}
 #: The columns of :func:`row_of`.
 TITLES = ("figure", "A", "B", "difference", "interval", "p", "verdict")
@@ -71,7 +71,7 @@ def row_of(one: Figure) -> list[str]:
 
 
 def sentences(broken: Sequence[Broken]) -> list[str]:
-    """What is said of each limit that is exceeded, or may be."""
+    """A sentence about each limit that is exceeded, or may be."""
     return [f"{visible(one.figure.name)}: {one.verdict}: {visible(one.limit.text)}" for one in broken]
 
 

@@ -1,4 +1,4 @@
-"""What is known of a RUN, and what is not: a trace of its tables, its losses and its accounting."""
+"""What is known of a RUN, and what is not: makes a trace from its tables, its losses and its accounting."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -79,7 +79,7 @@ def _parts(run: DecodedRun, done: dict[str, Any]) -> list[tuple[RunDirectory, Al
 
 def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection,
              tables: Iterable[str]) -> list[Extent]:
-    """From when to when each node was recorded, as its items and its board's stop show it."""
+    """From when to when each node was recorded, according to its items and its board's stop."""
     times = " union all ".join(f"select node, time_ps from {table}" for table in tables)
     newest = dict(db.execute(f"select node, max(time_ps) from ({times}) group by node").fetchall())
     found: list[Extent] = []
@@ -163,7 +163,7 @@ def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
 
 
 def slack_of(info: RunInfo, late: int) -> int:
-    """By how much the difference of two stamps of a node may be off. ``late``: windows by which items were carried."""
+    """By how much the difference of two stamps of a node may be off. ``late``: windows that one was carried."""
     scale = info.scale
     clock = -(-10**12 // scale.clock_hz)
     own = scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock
@@ -182,7 +182,7 @@ def masked_of(run: RunDirectory) -> frozenset[int]:
 
 
 def kept_back(info: RunInfo, nodes: int, discarded: int) -> list[tuple[int, int, str]]:
-    """Node, number and cause of the items that a board's triggers and masks have discarded, as it was configured."""
+    """Node, number and cause of the items that a board's triggers and masks discarded, from its configuration."""
     kept = info.configuration.get("nodes_kept")
     triggered = any(info.configuration.get(name) for name in ("start", "stop", "trigger_in"))
     cause = "masked" if info.configuration.get("events_out") and not triggered else "filter"

@@ -1,4 +1,4 @@
-"""The events of a RUN that a rule's names mean: of its dictionary, ``nibble:V``, or ``event:ID``."""
+"""The events of a RUN that a rule's names mean: names of its dictionary, ``nibble:V``, or ``event:ID``."""
 
 import dataclasses
 import re
@@ -21,8 +21,8 @@ class Vocabulary:
 
     Parameters
     ----------
-    columns : of the tables ``events`` (items) and ``framed`` (events that were framed from nibbles), by table; only the
-        tables that exist.
+    columns : the columns of the tables ``events`` (items) and ``framed`` (events that were framed from nibbles), by
+        table; only the tables that exist.
     event_mode : some nodes write events as items.
     """
 

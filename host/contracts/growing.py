@@ -1,9 +1,9 @@
-"""Judges rules on a recording that grows: says a violation as soon as nothing lost, and nothing to come, can undo it.
+"""Judges rules while a recording grows. Reports a violation as soon as no lost and no later event can undo it.
 
-For each rule, only the events since a certain time are kept. They are a trace as well, whose start is that time: what
-fails there also fails in the whole recording, because nothing is taken for known about the time before. The time is
-chosen so that what has not been judged can still be. A rule that is undecided or passes is judged after the end, on the
-whole RUN.
+For each rule, only the events since a certain time are kept. They are a trace as well, whose start is that time. A rule
+that fails there also fails in the whole recording, because nothing is assumed about the time before. The time is chosen
+so that all events that have not been judged can still be judged. A rule that is undecided or passes is judged after the
+end, on the whole RUN.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ from hypermon.host.tables.selection import BATCH_ROWS
 
 __all__ = ["Growing", "Violation", "only_at_end", "refuse_unfit"]
 
-#: Events of a rule after which those that are no longer needed are discarded; and events that are kept at most.
+#: Number of kept events of a rule above which those that are no longer needed are discarded; and the maximum to keep.
 _SPARE, _MOST = 1 << 12, 1 << 18
-#: Gaps after which old ones are discarded.
+#: Number of gaps above which old ones are discarded.
 _GAPS = 1 << 10
 
 
-#: Up to so many gaps are merged without a query.
+#: Up to this number of gaps are merged without a query.
 _FEW = 256
 _EXTENT = pa.schema([("node", pa.int16()), ("first", pa.int64()), ("last", pa.int64())])
 _MERGED = pa.schema([("node", pa.int16()), ("lo", pa.int64()), ("hi", pa.int64()), ("cause", pa.string())])
@@ -52,8 +52,8 @@ class Violation:
 def only_at_end(rule: Rule) -> bool:
     """Whether the first violation of a rule is known only after the end of the recording.
 
-    That holds for what is said of all of the recording, and where what is missing may always come later, or may have
-    come before.
+    That is so if the rule concerns the whole recording, or if the event that it needs may still come, or may have come
+    before the recording began.
     """
     return (rule.scope is not None or rule.kind == "share" or "quantile" in rule.values
             or (rule.kind == "response" and "max" not in rule.values)
@@ -62,7 +62,7 @@ def only_at_end(rule: Rule) -> bool:
 
 
 def _reach(rule: Rule) -> int | None:
-    """How long before a violation its first event can be, in picoseconds; None: there is no such time."""
+    """How long before a violation its first event can be, in picoseconds; None: there is no limit."""
     if rule.kind in ("response", "duration"):
         return max(rule.ps("min") or 0, rule.ps("max") or 0)
     if rule.kind == "rate":
@@ -77,7 +77,7 @@ def _columns(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 
 class _Watched(Trace):
-    """The events that are kept of each rule, and its turn to be judged."""
+    """The events that are kept for each rule. ``number``: the rule that is being judged."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection, vocabulary: Vocabulary, begin: int, nodes: int):
         super().__init__(db, [Extent(begin, begin - 1)] * nodes, vocabulary.source, brief=True)
@@ -103,7 +103,7 @@ class _Watched(Trace):
         self._create("extent", _columns([(node, own.start, own.end) for node, own in enumerate(nodes)], _EXTENT))
 
     def gaps(self, events: Sequence[Event]) -> None:
-        # Few gaps are merged here: a query for it takes longer than all others.
+        # Few gaps are merged here, because a query that merges them takes longer than all other queries.
         rows = self.db.execute(f"select node, lo, hi, n, cause from gaps_all where {self.concerning(events)} "
                                f"order by lo, hi, node limit {_FEW + 1}").fetchall()
         if len(rows) > _FEW:
@@ -134,13 +134,14 @@ class _Watched(Trace):
 
 
 class Growing:
-    """Rules on the items and losses that have arrived.
+    """Judges rules on the items and losses that have arrived.
 
     Parameters
     ----------
-    info : of the recording, of one board. ``apart``, ``masked``: see :class:`.Trace`.
-    begin : when it begins, in picoseconds.
+    info : of the recording, which is of one board.
+    begin : when the recording begins, in picoseconds.
     schema : the columns of its items, those of the dictionary included.
+    apart, masked : ``apart_ps`` and ``masked`` of :class:`.Trace`.
 
     Members
     -------
@@ -182,24 +183,24 @@ class Growing:
     @classmethod
     def of(cls, rules: Rules, run: RunDirectory, schema: pa.Schema, dictionary: Dictionary | None,
            begin: int) -> "Growing":
-        """The same of a RUN."""
+        """Judges rules on a RUN that is being recorded."""
         return cls(rules, run.info, schema, dictionary, begin, apart_of(run, False), masked_of(run))
 
     def close(self) -> None:
         self._db.close()
 
     def add(self, items: pa.Table) -> None:
-        """Items in order of time, none before those that were added."""
+        """Adds items, in order of time, none before those that were added."""
         self._waiting.append(items)
 
     def lose(self, node: int, lost: int, from_ps: int, to_ps: int) -> None:
-        """Between these two times the node lost so many items."""
+        """Adds a loss: between these two times the node lost ``lost`` items."""
         # The overflow packet of an ITM does not say how many items were lost.
         unknown = MANY if self._info.itm_nodes >> node & 1 else 0
         self._db.execute("insert into gaps values (?, ?, ?, ?, 'loss', false)", [node, from_ps, to_ps, lost + unknown])
 
     def forget(self) -> None:
-        """Forgets all items, because a ring has overwritten what comes next."""
+        """Forgets all items, because a ring has overwritten the items that would come next."""
         self._waiting.clear()
         for number in self.watched:
             for name in self._trace.names(number).values():
@@ -210,10 +211,11 @@ class Growing:
 
         Parameters
         ----------
-        begin : when the data begin: another time than before after :meth:`forget`.
-        known : for each node, the time up to which all items have been added, and all losses.
-        late : windows by which items were carried. ``rejected``: items of each node that its filters rejected.
-        discarded : items that the board's triggers and masks discarded.
+        begin : when the data begin. It changes after :meth:`forget`.
+        known : for each node, the time up to which all items and all losses have been added.
+        late : the largest number of windows by which an item was carried.
+        rejected : number of items of each node that its filters rejected.
+        discarded : number of items that the board's triggers and masks discarded.
         """
         if begin != self._begin:
             self._begin, self._fresh, self._known = begin, False, list(known)
@@ -233,7 +235,7 @@ class Growing:
                                  [node, self._begin, FAR, n, cause])
 
     def look(self) -> list[Violation]:
-        """The first violations of rules that none was known of, in order of time."""
+        """The first violation of each rule for which none was known yet, in order of time."""
         self._take()
         found = []
         for number, rule in list(self.watched.items()):
@@ -252,7 +254,7 @@ class Growing:
         return sorted(found, key=lambda one: (one.time_ps, one.node))
 
     def _take(self) -> None:
-        """Adds what waits to the tables of the rules."""
+        """Adds the items that wait to the tables of the rules."""
         if not self._waiting:
             return
         items = pa.concat_tables(self._waiting)
@@ -300,7 +302,7 @@ class Growing:
     # ------------------------------------------------------------------------------ what is no longer needed
 
     def _discard(self, number: int, rule: Rule) -> None:
-        """Discards the events of a rule that are judged, and needed no more; and if too many are left, older ones."""
+        """Discards events of a rule that are judged and no longer needed; if too many are left, also the older half."""
         trace, names = self._trace, self._trace.names(number)
         since = self._needed(rule, names, self._slack(rule))
         trace.since[number] = [max(old, new) for old, new in zip(trace.since[number], since, strict=True)]
@@ -311,7 +313,7 @@ class Growing:
             self._delete(number)
 
     def _delete(self, number: int) -> int:
-        """Deletes what is before. Returns how many events are left."""
+        """Deletes the events of a rule from before ``since``. Returns how many are left."""
         trace, names = self._trace, self._trace.names(number)
         trace.extend([Extent(first, last) for first, last in zip(trace.since[number], self._known, strict=True)])
         for name in names.values():

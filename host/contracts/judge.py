@@ -19,7 +19,7 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["JUDGES", "fitted", "judge", "judge_rules"]
 
-#: What judges each kind of rule.
+#: The function that judges each kind of rule.
 JUDGES: dict[str, Callable[[Trace, Rule], Judged]] = {
     "response": response, "absence": absence, "precedence": precedence, "period": period, "duration": duration,
     "rate": rate, "exclusion": exclusion, "together": together, "order": order, "share": share}
@@ -38,7 +38,7 @@ def judge(run: DecodedRun, path: str | Path) -> list[Judged]:
 
 
 def judge_rules(run: DecodedRun, rules: Rules) -> list[Judged]:
-    """The same for rules that were loaded."""
+    """Judges rules that were loaded."""
     with opened_trace(run) as (trace, dictionary):
         found = fitted(trace, rules, dictionary)
         trace.share(found)

@@ -31,7 +31,8 @@ class Judged:
     Parameters
     ----------
     verdict : ``pass``, ``fail`` or ``undecided``.
-    instances : how often the rule applied. ``failed``, ``undecided``: in how many places it failed, or is undecided.
+    instances : how often the rule applied. ``failed``, ``undecided``: the numbers of places at which it failed, or is
+        undecided.
     worst_ps : the worst time that was measured; None if the rule measures none.
     where : the first places. ``notes``: figures and reasons, for people.
     """
@@ -54,7 +55,7 @@ def time_text(ps: int) -> str:
 
 
 def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
-    """What is not known, and of whom."""
+    """A gap in words: what is not known, and of which nodes."""
     between = f"between {time_text(lo)} and {time_text(hi)}"
     items, were = ("items", "were") if n != 1 else ("item", "was")
     if cause == "loss" and n == MANY:
@@ -83,7 +84,7 @@ def is_calm(trace: Trace) -> bool:
 
 
 def last_gap(trace: Trace, same_node: bool, until: str) -> str:
-    """Joins each row of ``s`` with the gap (``gap``) that began last, up to a time: of its node, or of all nodes."""
+    """Joins each row of ``s`` with the last gap (``gap``) that began up to a time: of its node, or of all nodes."""
     if not same_node:
         return f"asof left join gm as gap on gap.lo <= {until}"
     if is_calm(trace):

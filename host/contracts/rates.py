@@ -11,8 +11,8 @@ __all__ = ["period", "rate"]
 def period(trace: Trace, rule: Rule) -> Judged:
     """From one event to the next it takes ``every``, give or take ``tolerance``.
 
-    Each event after the first one is an instance. A lost event makes a gap that is too long undecided. One that is too
-    short stays wrong. ``worst_ps`` is the largest deviation.
+    Each event after the first one is an instance. A lost event makes an interval that is too long undecided. An
+    interval that is too short stays wrong. ``worst_ps`` is the largest deviation.
     """
     events = rule.events["event"]
     every, tolerance = rule.ps("every") or 0, rule.ps("tolerance") or 0
@@ -22,7 +22,7 @@ def period(trace: Trace, rule: Rule) -> Judged:
     part, same, gaps = _parts(rule)
     too_long, joins = "", ""
     if not is_calm(trace):
-        # Between what was lost, no event can have been; and so many as were lost leave one period that is too long.
+        # Outside the gaps no event was lost; and even if all lost items are events, one period remains too long.
         most, own = every + tolerance, "node" if rule.same_node else "0::smallint"
         _lost(trace, own)
         too_long = (f" or s.t - greatest(gap.hi, s.t - d) > {most + slack} or least(first.lo, s.t) - s.t + d > "
@@ -171,7 +171,7 @@ def _keep_windows(trace: Trace, rule: Rule) -> None:
 
 
 def _at_least_inside(trace: Trace, rule: Rule, least: int, slack: int) -> None:
-    """The same in each scope. What fails where the scope is not certain is undecided."""
+    """Like :func:`_at_least`, in each scope. A violation where the scope is not certain is undecided."""
     slack = max(slack, margin(trace, rule))
     lane = "node" if rule.scope is not None and rule.scope.same_node else "0"
     nodes = trace.nodes_of(rule.events["event"])

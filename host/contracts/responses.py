@@ -1,7 +1,7 @@
 """Rules of kinds ``response``, ``precedence`` and ``absence``: an event, and another one within a time of it.
 
-``response`` asks for an event B within a time after each A. ``precedence`` is its mirror image in time. ``absence``
-with ``after`` asks that there is no such B; ``absence`` with ``between`` is about the last B or C before each A.
+``response`` requires an event B within a time after each A. ``precedence`` is its mirror image in time. ``absence``
+with ``after`` requires that there is no such B; ``absence`` with ``between`` is about the last B or C before each A.
 """
 
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude

@@ -1,4 +1,4 @@
-"""Rules files: TOML with a list of ``[[rule]]``, validated; every fault has its line (docs/check.md)."""
+"""Rules files: TOML with a list of ``[[rule]]``, validated; every error names its line (docs/check.md)."""
 
 import difflib
 import os
@@ -20,8 +20,8 @@ class Event:
 
     Parameters
     ----------
-    name : of the dictionary, or ``nibble:V`` or ``event:ID``.
-    nodes : of these only; None: of all.
+    name : a name of the dictionary, or ``nibble:V`` or ``event:ID``.
+    nodes : only events of these nodes; None: of all nodes.
     where : SQL condition on the event's fields.
     """
 
@@ -36,8 +36,9 @@ class Scope:
 
     Parameters
     ----------
-    begin : None: from the start of the recording. ``end``: None: to its end.
-    same_node : each node has a scope of its own, of its own events.
+    begin : the events that begin it; empty: it begins at the start of the recording.
+    end : the events that end it; empty: it ends at the end of the recording.
+    same_node : each node has its own scope, which only its own events begin and end.
     """
 
     begin: tuple[Event, ...]
@@ -56,8 +57,8 @@ class Rule:
 
     Parameters
     ----------
-    line : of its ``[[rule]]`` in the file. ``lines``: of its keys.
-    events : what its keys name, in order: lists of events for ``between``, ``spans`` and ``events``.
+    line : line of its ``[[rule]]`` in the file. ``lines``: lines of its keys.
+    events : for each key that names events, these events in order; ``between``, ``spans`` and ``events`` name several.
     key : the fields that events must have in common.
     same_node : events belong together only if they are of one node.
     fresh_start : the nodes began after the recording: nothing came before its start.
@@ -77,7 +78,7 @@ class Rule:
     scope: Scope | None = None
 
     def unkeyed(self) -> "Rule":
-        """The rule without events and key: what the events of its scope are selected by."""
+        """The rule without its events and key, to select the events of its scope."""
         return replace(self, events={}, key=())
 
     def ps(self, key: str) -> int | None:
@@ -99,7 +100,7 @@ class Rules:
 
 
 def near(name: str, known: list[str] | tuple[str, ...]) -> str:
-    """The known names, those that are near an unknown one first: for messages."""
+    """The known names for a message, those that are most similar to ``name`` first."""
     found = difflib.get_close_matches(name, known, 3, 0.5)
     rest = [one for one in known if one not in found]
     shown = [*found, *rest][:12]
@@ -223,9 +224,9 @@ KINDS: dict[str, _Kind] = {
 }
 _COMMON: dict[str, _Check] = {"name": _text, "kind": _text, "doc": _text, "key": _key, "same_node": _flag,
                              "fresh_start": _flag, "scope": _scope}
-#: Kinds whose events belong to one node unless the rule says otherwise, or has a key for ``order``.
+#: Kinds whose events belong to one node by default. Those of ``order`` do so, too, if the rule has no key.
 _OWN_NODE = ("duration", "period", "rate")
-#: Keys of these kinds join nothing.
+#: Kinds without a key: it would have nothing to join.
 _KEYLESS = ("exclusion", "share")
 
 

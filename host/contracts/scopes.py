@@ -38,7 +38,7 @@ def prepare(trace: Trace, rule: Rule) -> None:
                        union all select {lane}, node, t, 0 from scope_ends)
         select *, {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
                   and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
-    # If nothing ends a scope, or begins one again, what was lost matters until the first edge only.
+    # If nothing ends a scope, or begins one again, losses matter only until the first edge.
     once = "" if scope.begin and scope.end else (
         f"and not exists (from scope_marks as own where own.lane = {lane} and own.t < lo)")
     trace.db.execute(f"""create or replace temp table scope_gaps as
@@ -116,7 +116,8 @@ def inside(trace: Trace, rule: Rule, table: str) -> str:
 
 
 def between(trace: Trace, rule: Rule, table: str) -> str:
-    """The same of what is from ``since`` (an event of ``since_node``) to ``t``: inside if all of it is in one scope."""
+    """Like :func:`inside`, for spans from ``since`` (an event of ``since_node``) to ``t``. A span is inside if all of
+    it is in one scope."""
     slack = margin(trace, rule)
     ends = inside(trace, rule, f"(select *, row_number() over () as nth from {table})")
     begins = inside(trace, rule, f"(select nth, since as t, since_node as node from ({ends}))")
@@ -148,7 +149,7 @@ def keep_inside(trace: Trace, rule: Rule) -> None:
 
 
 def hiding(trace: Trace, rule: Rule, hides: str) -> str:
-    """The condition on ``g`` for gaps that could hide a violation in the scope, of those that could hide one at all."""
+    """The condition on ``g`` for gaps that could hide a violation in the scope, among those that could hide one."""
     prepare(trace, rule)
     slack = margin(trace, rule)
     before = 0 if exact(trace, rule) else slack + 1

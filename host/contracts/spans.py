@@ -15,14 +15,14 @@ __all__ = ["duration", "exclusion", "share"]
 
 
 def duration(trace: Trace, rule: Rule) -> Judged:
-    """Spans last at least ``min`` and at most ``max``; with ``quantile``, that quantile of them does."""
+    """Spans last at least ``min`` and at most ``max``; with ``quantile``, that quantile of their durations does."""
     events = [*rule.events["begin"], *rule.events["end"]]
     trace.select("begins", rule, "begin", rule.events["begin"])
     trace.select("ends", rule, "end", rule.events["end"])
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
     least, most = rule.ps("min") or 0, rule.ps("max")
-    # What was lost after a span was too long does not matter.
+    # Losses after the time at which a span is too long do not matter.
     _pairs(trace, rule, slack, ENDLESS if most is None or "quantile" in rule.values else most + slack)
     high = "false" if most is None else f"d > {most + slack}"
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
@@ -49,14 +49,19 @@ def duration(trace: Trace, rule: Rule) -> Judged:
 
 
 def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
-    """Creates ``spans``: ``t``, ``node``, ``until`` (null if it is open at the end), ``d`` (then until the end of the
-    recording), ``begun`` (false for an end without a begin; then ``d`` is since the start of the recording, and
-    ``early`` says that nothing was lost since), and ``doubt``, with its ``cause``: a gap in its first
-    ``longest`` picoseconds."""
+    """Creates the table ``spans``.
+
+    t, node : of the begin; of the end, if the span has no begin.
+    until : time of the end; null: the span is open at the end of the recording.
+    d : duration; of an open span until the end of the recording, of one without a begin since its start.
+    begun : the span has a begin.
+    early : the span has no begin, and nothing was lost since the start of the recording.
+    doubt, cause : there is a gap in the first ``longest`` picoseconds of the span, and why.
+    """
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
     end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
-    # A lost event of another node may have come before one whose stamp is as much smaller.
+    # Stamps of different nodes are off by up to `slack`, so gaps of other nodes count up to that far outside a span.
     off = 0 if rule.same_node else slack
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
     alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
@@ -64,7 +69,7 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
         select *, lead(t) over own as later, lead(part) over own as after, lag(part) over own as before
         from (select t, node, key, 1::tinyint as part from begins union all select t, node, key, 0 from ends)
         window own as ({order})""")
-    # Spans in spans are rare, and need three passes more.
+    # Spans in spans are rare, and need three more passes.
     nested = count_of(trace, "select count(*) from (from edges where part = 1 and after = 1 limit 1)")
     paired = f"""summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total,
                           {alone} as alone from edges),
@@ -87,7 +92,7 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
 
 
 def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
-    """The quantile of durations as an interval: spans that are not known may be as short or as long as any."""
+    """The quantile of durations as an interval, because unknown spans may have any length."""
     q, least, most = float(rule.values["quantile"]), rule.ps("min") or 0, rule.ps("max")
     known = count_of(trace, "select count(value) from judged")
     open_ = count_of(trace, "select count(*) from judged where value is null")
@@ -147,7 +152,7 @@ def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
 
 
 def share(trace: Trace, rule: Rule) -> Judged:
-    """Of the time of the recording, each node is inside for at least ``min`` and at most ``max``, from 0 to 1."""
+    """Each node is inside for a share of the recording's time that is at least ``min`` and at most ``max`` (0 to 1)."""
     events = [*rule.events["begin"], *rule.events["end"]]
     trace.select("begins", rule, "begin", rule.events["begin"])
     trace.select("ends", rule, "end", rule.events["end"])
@@ -197,7 +202,7 @@ def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: i
 
 
 def _share_inside(trace: Trace, rule: Rule) -> Judged:
-    """The same of the time in the rule's scope."""
+    """Like :func:`share`, but of the time in the rule's scope."""
     slack = max(trace.slack(True), margin(trace, rule))
     lane = "s.node" if rule.scope is not None and rule.scope.same_node else "0"
     for name, states in (("sure", "1"), ("may", "1, 2")):

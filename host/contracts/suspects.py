@@ -1,6 +1,6 @@
-"""Whether the events that are kept of a rule can violate it at all: one cheap query, instead of a judge's many.
+"""Whether the events that are kept for a rule can violate it at all: one cheap query, instead of a judge's many.
 
-What holds nothing of losses and unknown times, so that a violation is never overlooked. The judge decides.
+The query ignores losses and unknown times. These can only excuse a violation, so it overlooks none. The judge decides.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def suspicion(rule: Rule, tables: Mapping[str, str], slack: int, known: int, fre
     Parameters
     ----------
     tables : of the rule's events, by the names that its judge uses.
-    slack : of times of any of its nodes. ``known``: the latest time of which anything is known.
+    slack : of the times of its nodes. ``known``: the latest time of which anything is known.
     fresh : nothing came before the events.
     """
     if rule.kind == "period":

@@ -40,7 +40,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True)
 class Extent:
-    """What was recorded of a node.
+    """The extent of a node's recording.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Source:
-    """Where events are.
+    """Where to find events.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Source:
     fields : the names of the fields. ``whole``: those that are whole numbers of less than 64 bits.
     ids : the ids of the events, if they have any.
     ends : the field with the other node of a message, and whether the event sends it.
-    items, framed : the events are items, or were framed from nibbles; or some are the one, and some the other.
+    items, framed : some of the events are items; some were framed from nibbles.
     """
 
     sql: str
@@ -80,16 +80,16 @@ class Trace:
 
     Parameters
     ----------
-    db : has the table ``gaps`` (:data:`GAPS`), the ends of the recording not among them.
+    db : has the table ``gaps`` (:data:`GAPS`), without the times before and after the recording.
     nodes : the extent of each node.
     source : the events that a name means; raises ValueError for a name that means none.
     slack_ps : by how much the difference of two stamps of one node may be off.
-    apart_ps : by how much more that of stamps of different nodes of a board may be off.
-    unsure_ps : by how much more each board's stamps may be off; None: not known.
+    apart_ps : by how much more the difference of stamps of different nodes of a board may be off.
+    unsure_ps : for each board, by how much more its stamps may be off; None: not known.
     masked : ids of events that the board was configured to discard.
     sure : False if the trace has items that no node may have written; then nothing is decided.
     fresh : nothing came before the start of the recording; set for each rule.
-    brief : only violations are asked for, not what is undecided, and why.
+    brief : only violations are asked for, not what is undecided or why.
     """
 
     db: duckdb.DuckDBPyConnection
@@ -149,7 +149,7 @@ class Trace:
 
         Parameters
         ----------
-        key : of the rule, that names the events; for messages.
+        key : the key of the rule that names the events; for messages.
 
         Raises
         ------

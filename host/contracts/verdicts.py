@@ -35,7 +35,8 @@ def as_dict(judged: Sequence[Judged], reasons: bool = False) -> dict[str, Any]:
 
     Parameters
     ----------
-    reasons : also the notes on each rule, and of each place whether the rule is violated there, and why else not.
+    reasons : adds the notes on each rule, and for each place whether the rule is violated there, or else why that is
+        not decided.
     """
     return {"verdict": overall(judged), "rules": [
         {"name": one.rule.name, "kind": one.rule.kind, "verdict": one.verdict, "instances": one.instances,

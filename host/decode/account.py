@@ -1,7 +1,7 @@
-"""``decode.json``: the accounting of a decoded RUN, and what its tables were made of.
+"""``decode.json``: the accounting of a decoded RUN, and the sources of its tables.
 
-The file is written last. It states what the tables were made of, and lists them with rows, bytes and a checksum of
-each. It is used only if it describes the recording and the tables as they are now.
+The file is written last. It states the recording that the tables were made of, and lists them with rows, bytes and a
+checksum of each. It is used only if it describes the recording and the tables as they are now.
 """
 
 import re
@@ -43,7 +43,7 @@ _MADE_OF = "made_of"
 #: Tables that a decode makes, and one that can be derived from them.
 _PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet|boards\.parquet|"
                         r"(events|loss)/board=\d{3,4}/date=\d{4}-\d\d-\d\d/part-\d{5,9}\.parquet", re.ASCII)
-#: What a decoder must know of a recording, and what distinguishes it from others.
+#: Settings of a recording that a decoder must know, and those that distinguish it from others.
 _SETTINGS = ("nodes", "clock_hz", "window", "latency", "epoch", "sink", "drain", "modes", "item_timeout_clocks",
              "port_bits", "half_clock", "keep", "boards", "started")
 #: Why a decode cannot be used, although nothing is wrong.
@@ -54,7 +54,7 @@ _ABSENT, _GROWN, _OTHER = USUAL = (
 Recorded = Callable[[RunDirectory], Mapping[str, Part]]
 
 
-# ------------------------------------------------------------------------------ what it says
+# ------------------------------------------------------------------------------ contents
 
 @dataclass(frozen=True)
 class Summary:
@@ -65,10 +65,10 @@ class Summary:
     begins : window before which there is no data.
     complete : nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Neither covers data
         that a recorder could not write; ``recording.json`` states that.
-    links_unsure, links_absent, links_restarted : only of a board with regeneration boards: those on which more may be
-        lost than is counted, those of which nothing arrived, and those that were restarted or exchanged.
+    links_unsure, links_absent, links_restarted : only of a board with regeneration boards: links on which more may be
+        lost than is counted, links of which nothing arrived, and links whose board was restarted or exchanged.
     changed : the file of the stream that is not as it was recorded, and why.
-    others : as the members of :class:`.Ledger`.
+    others : see the members of :class:`.Ledger`.
     """
 
     format: int
@@ -173,7 +173,7 @@ def usable_account(run: RunDirectory, recorded: Recorded, whole: bool = False) -
 
     Parameters
     ----------
-    whole : each table is read once as a whole.
+    whole : each table is read completely once.
     """
     try:
         values, reason = read_account(run, recorded, whole)
@@ -256,7 +256,7 @@ def _stray(run: RunDirectory, parts: Mapping[str, Part]) -> str | None:
 # ------------------------------------------------------------------------------ what the tables were made of
 
 def made_of(run: RunDirectory, recorded: Recorded) -> dict[str, Any]:
-    """What tables are made of: if this changes, they are out of date."""
+    """The data and settings that tables are made of: if one changes, the tables are out of date."""
     settings = _settings(run.info)
     if run.info.boards:
         wires = {"wires": asdict(run.info)["wires"]} if any(run.info.wires) else {}
@@ -268,15 +268,15 @@ def made_of(run: RunDirectory, recorded: Recorded) -> dict[str, Any]:
 
 
 def made_of_board(part: RunDirectory, recorded: Recorded) -> dict[str, Any]:
-    """The same of one of several boards."""
+    """The data and settings that the tables of one of several boards are made of."""
     tables = {} if part.info.keep == "raw" else {name: one["crc32"] for name, one in recorded(part).items()}
-    # By what means the clock was compared changes no time, and an older version did not state it.
+    # The means by which the clock was compared change no time, and an older version did not state them.
     clock = {name: value for name, value in asdict(part.clock).items() if name not in ("how", "pulses")}
     return {**made_of(part, recorded), "clock": clock, "tables": tables}
 
 
 def _settings(info: RunInfo) -> dict[str, Any]:
-    """What tables are made of in every case; the last two only if set, because older versions did not state them."""
+    """The settings that all tables are made of; the last two only if set, because older versions did not state them."""
     values = asdict(info)
     return {"settings": {name: values[name] for name in _SETTINGS}
             | ({"quarter_clock": True} if info.quarter_clock else {})

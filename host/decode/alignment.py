@@ -42,7 +42,7 @@ _MEASURED, _UNMEASURED = 1.0, 1.5
 _APART_PS = 30 * 86_400 * 10**12
 #: Ticks of a clock. Stamps are at least a quarter of a clock apart, so no two of them are rounded to the same tick.
 _TICKS = 8
-#: The same for times of a board with its own clock, which are known better.
+#: Ticks of a clock for the times of a board that keeps its own clock, because these are known better.
 _FINE_TICKS = 32
 #: Of numerator times denominator of a tick, so that :func:`_in_ticks` needs no more than 64 bits. Clocks of more digits
 #: than any board's exceed it.
@@ -61,8 +61,8 @@ class Alignment:
     uncertainty_ns : of the alignment, during the recording; None: not known.
     ticks_hz : times that are corrected for drift are rounded to ticks of this frequency; 0: to picoseconds.
     hops : wires one after the other from the first board to this one; 0: it is not aligned by wire.
-    bends : times of the board and of the run, in order: in between and beyond, straight lines. None: ``offset_ps`` and
-        ``drift_ppm`` count; else these describe the line from the first to the last.
+    bends : times of the board and of the run, in order, with straight lines between and beyond them; ``offset_ps`` and
+        ``drift_ppm`` then describe the line from the first to the last. None: these two alone count.
     """
 
     board: str
@@ -89,7 +89,7 @@ class Alignment:
         return moved
 
     def exact(self, times_ps: _Times) -> _Times:
-        """The same, before times are rounded to ticks."""
+        """Converts times to the run's, without rounding to ticks."""
         if not len(self.bends):
             return replace(self, ticks_hz=0).times(times_ps)
         own, run = np.array(self.bends, np.int64).T
@@ -145,17 +145,18 @@ def _bent(times_ps: _Times, own: _Times, run: _Times) -> _Times:
 def offsets(parts: Sequence[RunDirectory], wires: Wires = ()) -> list[Alignment]:
     """How the times of recordings that were made together are converted to that of the first.
 
-    What is known before anything is decoded: that of a wire has no uncertainty yet; see :func:`align`.
+    It is known before anything is decoded. An alignment by wire has no uncertainty yet; see :func:`align`.
 
     Parameters
     ----------
-    wires : of ``recording.json`` of the run; none: each board that follows is wired to the first.
+    wires : those in ``recording.json`` of the run; none: each board that follows is wired to the first.
     """
     return [own for own, _ in _offsets(parts, wires)]
 
 
 def _offsets(parts: Sequence[RunDirectory], wires: Wires) -> list[tuple[Alignment, float | None]]:
-    """The same, and by how many clocks the wire to each board is unsure, besides its delay; None: unknown."""
+    """Like :func:`offsets`; also by how many clocks the wire to each board is unsure, besides its delay; None: unknown.
+    """
     found: list[tuple[Alignment, float | None]] = []
     first, base = parts[0], 0
     for board, part in enumerate(parts):
@@ -174,11 +175,11 @@ def _offsets(parts: Sequence[RunDirectory], wires: Wires) -> list[tuple[Alignmen
 
 
 def align(parts: Sequence[RunDirectory], done: Sequence[dict[str, Any]], wires: Wires = ()) -> list[Alignment]:
-    """The same, with all uncertainties.
+    """Like :func:`offsets`, with all uncertainties.
 
     Parameters
     ----------
-    done : the :func:`.decode.summary` of each.
+    done : the :func:`.decode.summary` of each recording.
     """
     # A board is aligned by wires if all boards between the first and it report that they followed.
     followed = [bool(summary["followed"]) for summary in done]
@@ -262,8 +263,8 @@ def _composed(own: Alignment, mine: _Times, theirs: _Times, leader: Alignment, t
 
 
 def _wired_uncertainty_ns(chain: Sequence[dict[str, Any]], scale: TimeScale, clocks: float) -> int:
-    """What a stamp counts, a window or a part of a clock; ``clocks`` by which the times wander; and the uncertainty
-    of the delay of every wire. The delay of a wire that was not measured is not included.
+    """The sum of the unit of stamps, which is a window or a part of a clock; of ``clocks``, by which the times wander;
+    and of the uncertainty of the delay of every wire. The delay of a wire that was not measured is not included.
     """
     clocks += scale.window_clocks / scale.phases
     unsure = sum(int(wire.get("uncertainty_ps", 0)) for wire in chain)

@@ -3,8 +3,8 @@
 RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
 that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties
 its board's clock (:mod:`.clock`). The alignment states its uncertainty. It is known before a board is decoded, so each
-board's tables are written once, as they stay (:mod:`.partitions`); nothing is merged. Those who want all boards in one
-order merge them as they read (:mod:`.windowed_merge`).
+board's tables are written once, as they stay (:mod:`.partitions`); nothing is merged. A program that needs all boards
+in one order merges them as it reads (:mod:`.windowed_merge`).
 """
 
 import os
@@ -43,13 +43,13 @@ _PER_NODE = ("events_per_node", "aborted_per_node", "lost_per_node", "rejected_p
 
 def store_boards(run: RunDirectory, made_of: Callable[[RunDirectory], dict[str, Any]], read: Reading,
                  cores: int = 1) -> tuple[dict[str, Any], dict[str, Part]]:
-    """Writes the tables of a RUN of several boards, except those that are as they must be.
+    """Writes the tables of a RUN of several boards, except those that are up to date.
 
-    ``decode.json`` is removed first, because it does not describe what follows.
+    ``decode.json`` is removed first, because it does not describe the new tables.
 
     Parameters
     ----------
-    made_of : what the tables of a board's recording are made of.
+    made_of : returns what the tables of a board's recording are made of.
     read : reads a board's recording.
     cores : row groups that are encoded side by side.
 

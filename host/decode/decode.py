@@ -1,9 +1,9 @@
-"""Decoding: blocks to items in Parquet, with the loss accounting of the run.
+"""Decoding: converts blocks to items in Parquet, and keeps the loss accounting of the run.
 
 Decoding is idempotent and atomic. Its output is built in a separate directory and moved to its final path at the end,
-with ``decode.json`` as the last file (:mod:`.account`). A second decode therefore has nothing to do. If more has been
-recorded, or a table was damaged, removed or exchanged, everything is decoded again. A decode that was killed leaves no
-trace.
+with ``decode.json`` as the last file (:mod:`.account`). A second decode finds that file and does nothing. If more has
+been recorded, or a table was damaged, removed or exchanged, everything is decoded again. If a decode is killed before
+its end, the files that it leaves do not count: the next decode removes or replaces them.
 """
 
 import os
@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Sink
 from hypermon.host.blocks.block_scanner import BlockScanner
-from hypermon.host.blocks.blocks import Piece
+from hypermon.host.blocks.blocks import Scanned
 from hypermon.host.blocks.frames import Events
 from hypermon.host.blocks.native import cores
 from hypermon.host.blocks.times import TimeScale
@@ -65,8 +65,10 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
 
     Parameters
     ----------
-    tell : called with one line if there was a decode that cannot be used, or if another process is at work on it.
-    whole : rows of the tables will be used: each table is read once as a whole, to find damage that changed no time.
+    tell : called with one line if there is an older decode that cannot be used, or if another process is at work on
+        this RUN.
+    whole : rows of the tables will be used. Each table is then read completely once, to find damage that left the
+        file's modification time unchanged.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     if done is not None and not names_due(run, done[PARTS]):
         return done
     with locked(run.path, tell):
-        # Another process may have decoded it meanwhile. Naming writes tables again: damage must be found before.
+        # Another process may have decoded it meanwhile. Naming writes tables again, so damage must be found before.
         done, reason = usable_account(run, _recorded, whole=True)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
@@ -99,12 +101,10 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
 
 def count_run(run: RunDirectory, progress: Progress | None = None,
               tell: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """The :func:`summary` of a RUN, without tables if they do not exist yet: in a fraction of the time.
+    """Returns the :func:`summary` of a RUN. If it has no tables yet, none are written, which saves most of the time.
 
-    Parameters, and what is raised
-    ------------------------------
-    As for :func:`decode_run`, which is called if the answer needs tables: for a run of several boards, one that was not
-    recorded raw, and one with a dictionary.
+    Parameters and exceptions are those of :func:`decode_run`. It is called if the answer needs tables: for a run of
+    several boards, one that was not recorded raw, and one with a dictionary.
     """
     if tables_needed(run):
         return decode_run(run, progress, tell)
@@ -112,7 +112,7 @@ def count_run(run: RunDirectory, progress: Progress | None = None,
 
 
 def tables_needed(run: RunDirectory) -> bool:
-    """Whether questions about a RUN are answered from tables: they exist, or the stream alone is not enough.
+    """Whether queries on a RUN use tables, because these exist or because the stream alone is not enough.
 
     The stream is not enough for a run of several boards, one that was not recorded raw, and one with a dictionary.
     """
@@ -123,7 +123,7 @@ def tables_needed(run: RunDirectory) -> bool:
 
 
 def stream_tables(run: RunDirectory) -> Iterator[pa.Table]:
-    """The items of a RUN in order, as they are stored, read from its stream: no tables are written.
+    """Reads the items of a RUN from its stream, in the order and form of the tables. No tables are written.
 
     Raises
     ------
@@ -135,13 +135,13 @@ def stream_tables(run: RunDirectory) -> Iterator[pa.Table]:
         if begins is not None:
             ledger.resume(begins)
 
-        def items() -> Iterator[Piece]:
+        def scanned() -> Iterator[Scanned]:
             for piece in pieces:
                 yield from scanner.feed(piece)
                 ledger.take_losses()
             yield from scanner.finish()
 
-        for rows in ledger.rows_to_end(items()):
+        for rows in ledger.rows_to_end(scanned()):
             if ledger.too_late:
                 raise InputError(run.path, None, "items in it arrived after later ones had been returned; tables have "
                                                  "them in order: hypermon decode RUN, then read it again")
@@ -155,7 +155,7 @@ def _recorded(part: RunDirectory) -> Mapping[str, Part]:
 
 
 def _decode_boards(run: RunDirectory) -> dict[str, Any]:
-    """The same, for the recordings of several boards."""
+    """Decodes a recording of several boards."""
     made = made_of(run, _recorded)
     result, parts = store_boards(run, lambda part: made_of_board(part, _recorded), _read_board, cores())
     return write_account(run.path, run.info, result, parts, made)
@@ -195,11 +195,11 @@ def _decode(run: RunDirectory, progress: Progress | None) -> dict[str, Any]:
 
 def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows], object],
           losses: Callable[[list[Any]], object]) -> tuple[dict[str, Any], ItemTable | None]:
-    """Reads a run's stream. Gives its :func:`summary`, and the rows that arrived too late to be in order.
+    """Reads a run's stream. Returns its :func:`summary`, and the rows that arrived too late to be in order.
 
     Parameters
     ----------
-    events, losses : called with all others, in order.
+    events, losses : called with all rows that arrived in order, and with all losses.
     """
     info = run.info
     ledger = Ledger.of(info)
@@ -209,7 +209,7 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
         if begins is not None:
             ledger.resume(begins)
 
-        def items() -> Iterator[Piece]:
+        def scanned() -> Iterator[Scanned]:
             nonlocal size
             for piece in pieces:
                 size += len(piece)
@@ -219,7 +219,7 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
                     progress(size, total, ledger)
             yield from scanner.finish()
 
-        for rows in ledger.rows_to_end(items()):
+        for rows in ledger.rows_to_end(scanned()):
             events(rows)
     losses(list(ledger.take_losses()))
     begun = 0 if begins is None else int(begins["window"])
@@ -227,7 +227,8 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
 
 
 def _put_in_place(run: RunDirectory, new: Path, result: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
-    """The old decode is invalid from the first step on, the new one valid after the last, even after a power cut."""
+    """Replaces the old tables. The old decode is invalid from the first step on, and the new one is valid after the
+    last step, even after a power cut."""
     for path in new.rglob("*.parquet"):
         sync_file(path)
     sync_directory(new / "events")

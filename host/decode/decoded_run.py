@@ -29,7 +29,7 @@ class DecodedRun(RunDirectory):
 
     Members
     -------
-    tell : called with one line if there is something to say, such as that another process is at work on the tables.
+    tell : called with one line of information, such as that another process is at work on the tables.
     """
 
     tell: Callable[[str], None] | None = None
@@ -106,8 +106,8 @@ class DecodedRun(RunDirectory):
         Parameters
         ----------
         nodes : events of these only.
-        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Little is read of other times.
-        columns : these only, in this order.
+        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Little data of other times is read.
+        columns : only these columns, in this order.
 
         Raises
         ------

@@ -5,7 +5,8 @@ rises, the phase of the wave has passed a clock edge. At the middle of that peri
 whole number of clocks and the wire, to half of what the clocks drift apart in a period: 0.05 clocks at 100 ppm. Such
 *crossings* are averaged over some milliseconds, and a line with few bends is laid through the averages.
 
-The uncertainty is what the crossings are off this line at most, and what the clocks may have wandered between them.
+The uncertainty includes the largest distance of a crossing from this line, and how far the clocks may have wandered
+between crossings.
 """
 
 from typing import NamedTuple
@@ -37,7 +38,7 @@ THRESHOLDS = {"mean_clocks": 1 << _MEAN_BITS, "straight_clocks": _STRAIGHT, "ape
 
 
 class Drift(NamedTuple):
-    """A line with bends: at the clock ``own`` of the board, the clock of the board that it follows is ``ahead`` more.
+    """A line with bends: at clock ``own`` of the board, the clock of the board that it follows is ``own + ahead``.
 
     The delay of the wire has to be added. The first and the last stretch continue for ever. ``unsure``: clocks.
     """
@@ -75,7 +76,7 @@ def _crossings(marks: npt.NDArray[np.void], period: int) -> tuple[_Clocks, _Cloc
     """Clocks of the board at which an edge of its clock met the wave, and by how much the other board was ahead."""
     clock = marks["clock"].astype(np.int64)
     since = np.diff(clock, prepend=_FIRST)
-    # Marks before a gap tell the drift, by which a gap is bridged.
+    # Marks before a gap show the drift, by which the gap is bridged.
     whole = np.diff(marks["number"].astype(np.int64), prepend=-1) == 1
     near = np.rint(since / period)
     ratio = (since - near * period)[whole] / since[whole]
@@ -145,8 +146,8 @@ def _at(own: _Clocks, y: _Clocks, h: _Ahead) -> _Ahead:
 
 
 def _wandered(y: _Clocks, h: _Ahead) -> float:
-    """What the clocks may have wandered between averages that are far from each other, in clocks: as their drift
-    changed from one gap to the next. It is never more than a clock, because that would have been marked."""
+    """How far the clocks may have wandered between averages that are far from each other, in clocks. It is estimated
+    from the changes of the drift between gaps, and is at most one clock, because more would have been marked."""
     gap = np.diff(y).astype(np.float64)
     change = np.abs(np.diff(np.diff(h) / gap))
     bent = gap * np.maximum(np.append(change, 0), np.insert(change, 0, 0)) / 4

@@ -1,4 +1,4 @@
-"""Blocks with events to rows; or the reason why no board can have sent them.
+"""Converts blocks with items to rows, or returns the reason why no board can have sent them.
 
 Each function takes blocks that all have one head. A reason concerns at least one of several blocks: the caller then
 asks again for each block alone.

@@ -1,4 +1,4 @@
-"""The blocks of a run to rows of events, with the :mod:`.loss_accounting` of the run."""
+"""Converts the blocks of a run to rows of items, and keeps the :mod:`.loss_accounting` of the run."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS, BlockType
 from hypermon.host.blocks.block_scanner import single_blocks
-from hypermon.host.blocks.blocks import Block, Head, Piece, Torn
+from hypermon.host.blocks.blocks import Block, Head, Scanned, Torn
 from hypermon.host.blocks.compact import CompactRows, Decoded, DecodedItems
 from hypermon.host.blocks.counts import WindowCount
 from hypermon.host.blocks.frames import FrameRows
@@ -21,38 +21,43 @@ from hypermon.host.tables.item_order import ItemOrder, ItemTable
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
 
-#: The blocks that contain events, and the bytes of them processed together: enough to hide the cost per batch.
+#: Types of the blocks that contain items, and the number of bytes of them that are processed together: enough to hide
+#: the cost per batch.
 _BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 20}
 
-#: Events in columns.
+#: Items in columns.
 Rows = FrameRows | CompactRows | ItemTable
 
 
 class Ledger(LossAccounting):
-    """Receives the items of a stream in order, returns the events among them, and keeps the run's loss accounting.
+    """Receives the blocks and torn stretches of a stream in order, returns the rows of the items in them, and keeps the
+    run's loss accounting.
+
+    (The type :data:`.Item` means a block or a torn stretch. In all texts, an item is the board's unit: a nibble, a word
+    or an event. Members named ``events`` count items.)
 
     Parameters
     ----------
     nodes, scale, port_bits : of the board. With several phases in the scale, the stamps of COMPACT blocks count parts
-        of a clock; statements here about windows of events then refer to these.
+        of a clock; in the descriptions of items below, *window* then means such a part.
     epoch : blocks of other epochs do not belong to this run; None uses the epoch of the first block.
-    by_host : the host reads the frames itself, so their position among the censuses means nothing.
+    by_host : the host reads the frames itself, so their order relative to the CENSUS blocks means nothing.
     modes : of the nodes; blocks with other modes are not read.
     timeout_clocks : how long an item of several nibbles waits for its next nibble.
     itm : nodes whose events are packets of an ITM, one bit each. An overflow packet is a loss of its node: of at least
         one packet, between the packet before and itself.
-    late : of each node, the stamps by which its items of several nibbles are stamped after their first edge, as front
-        ends do. Items, and what is missing of them, have the time of the edge.
+    late : for each node, the number of stamps from the first edge of an item of several nibbles to its stamp; front
+        ends stamp late. It is subtracted from the times of these items and of the node's losses.
 
     Members
     -------
     those of :class:`.LossAccounting`, and:
 
-    too_late : items that arrived after the order of their predecessors was settled.
-    events, frames, merged : events received, frames with events, events that share their frame. COMPACT blocks have no
-        frames; there, each window with events counts as a frame.
-    payload_bytes : event-carrying payload, without the heads that state the modes of nodes. ``host_bytes``: blocks the
-        host wrapped itself.
+    too_late : items that arrived after later ones had been returned.
+    events, frames, merged : items received, frames with items, items that share their frame. COMPACT blocks have no
+        frames; there, each window with items counts as a frame.
+    payload_bytes : bytes of payload with items, without the heads that state the modes of nodes.
+    host_bytes : bytes of blocks that the host made.
     torn : stretches of bytes that are not a block; ``torn_bytes`` is their length.
     foreign : whole blocks of another run or board.
     """
@@ -61,7 +66,7 @@ class Ledger(LossAccounting):
                  modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS,
                  late: Iterable[int] = (), itm: int = 0):
         self.modes = modes.on(nodes)
-        # With items of several nibbles: by how many windows an item can be late, and where items are sorted.
+        # With items of several nibbles: the number of windows by which an item can be late, and the sorter of items.
         hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
         super().__init__(nodes, scale, by_host, hold, late, itm)
         self._order = ItemOrder(nodes, self._hold * scale.stamp_window)
@@ -83,32 +88,32 @@ class Ledger(LossAccounting):
     frames = property(lambda self: int(self._frame_count + self._windows.windows))
     merged = property(lambda self: int(self._merged_count + self._windows.shared))
 
-    def event_rows(self, items: Iterable[Piece]) -> Iterator[Rows]:
-        """Accounts for the items and returns the events among them, in order, without filler.
+    def event_rows(self, scanned: Iterable[Scanned]) -> Iterator[Rows]:
+        """Accounts for blocks and torn stretches, and returns the rows of the items in them, in order, without filler.
 
         Items of several nibbles are held back until their order is known; :meth:`finish` returns the last ones.
         """
         batch: list[Block] = []
-        head: Head | None = None  # of the batch: events of this run, whole
+        head: Head | None = None  # of the batch, which has whole blocks of this run that contain items
         size = 0
-        for item in items:
-            if isinstance(item, Torn):
+        for found in scanned:
+            if isinstance(found, Torn):
                 yield from self._events(batch)
                 batch, head = [], None
                 self.torn += 1
-                self.torn_bytes += item.size
+                self.torn_bytes += found.size
                 continue
-            if item.head.by_host:
-                self.host_bytes += item.size
-            sequence = self._sequences[item.head.by_host]
-            if item.head is head and item.sequence == sequence.next and not item.cut and size < _BATCH[head.type]:
-                sequence.take(item.sequence, item.blocks)
-                batch.append(item)
-                size += item.size
+            if found.head.by_host:
+                self.host_bytes += found.size
+            sequence = self._sequences[found.head.by_host]
+            if found.head is head and found.sequence == sequence.next and not found.cut and size < _BATCH[head.type]:
+                sequence.take(found.sequence, found.blocks)
+                batch.append(found)
+                size += found.size
                 continue
             yield from self._events(batch)
             batch, head, size = [], None, 0
-            for block in self._new(item, sequence) if self._ours(item.head, item.blocks) else []:
+            for block in self._new(found, sequence) if self._ours(found.head, found.blocks) else []:
                 if block.head.type not in _BATCH:
                     self._other(block)
                 elif block.cut:
@@ -118,9 +123,9 @@ class Ledger(LossAccounting):
                     head, size = block.head, size + block.size
         yield from self._events(batch)
 
-    def rows_to_end(self, items: Iterable[Piece]) -> Iterator[Rows]:
-        """The same of the last items of a stream, with the rows that :meth:`finish` returns once they are read."""
-        yield from self.event_rows(items)
+    def rows_to_end(self, scanned: Iterable[Scanned]) -> Iterator[Rows]:
+        """Like :meth:`event_rows`, for the rest of a stream; the rows that :meth:`finish` returns are the last ones."""
+        yield from self.event_rows(scanned)
         yield from self.finish()
 
     def finish(self) -> Iterator[ItemTable]:
@@ -144,7 +149,7 @@ class Ledger(LossAccounting):
         return False
 
     def _events(self, batch: list[Block]) -> Iterator[Rows]:
-        """The events of blocks that all have the same head, without the blocks that no board can have sent."""
+        """The items of blocks that all have the same head, without the blocks that no board can have sent."""
         if not batch:
             return
         if reason := unlike(batch[0].head, self.scale, self.modes, self.port_bits):
@@ -165,7 +170,7 @@ class Ledger(LossAccounting):
             self._fault(found)
 
     def _read(self, batch: list[Block]) -> FrameRows | Decoded | DecodedItems | str:
-        """The contents of blocks with events; or the reason why they are of no board."""
+        """The contents of blocks with items; or the reason why no board can have sent them."""
         if batch[0].head.type is BlockType.FRAMES:
             return frame_rows(batch, self.nodes, self._last[0], self._stamp_max)
         if self.modes.longer:
@@ -173,7 +178,7 @@ class Ledger(LossAccounting):
         return nibble_rows(batch, self.nodes, self.port_bits, self._last, self._stamp_max)
 
     def _accept(self, found: FrameRows | Decoded | DecodedItems) -> Iterator[Rows]:
-        """Counts the events, and returns those whose order is known."""
+        """Counts the items, and returns those whose order is known."""
         if isinstance(found, FrameRows):
             yield from self._accept_frames(found)
         elif isinstance(found, Decoded):
@@ -233,6 +238,6 @@ class Ledger(LossAccounting):
             yield ready
 
     def _seen(self, stamp: int, node: int) -> None:
-        """The last event that has arrived."""
+        """Notes the last item that has arrived."""
         self._last = stamp, node
         self.last_time = max(self.last_time, stamp // self.scale.stamp_window)

@@ -16,12 +16,12 @@ class LiveLedger(Ledger):
 
     @property
     def newest(self) -> int:
-        """Stamp of the newest event; -1 before the first."""
+        """Stamp of the newest item; -1 before the first."""
         return self._last[0]
 
     @property
     def hold(self) -> int:
-        """By how many stamps an item can follow newer ones."""
+        """The number of stamps by which an item may arrive after newer ones."""
         return self._hold * self.scale.stamp_window
 
     @property

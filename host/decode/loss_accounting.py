@@ -4,7 +4,7 @@ There are two kinds of loss, which are never mixed:
 
 - The board's gate refused an item. Every refused item is in a LOSS record.
 - A block did not arrive. A CENSUS states how many items of every node had left the board before it in the stream. The
-difference to the received items is exactly what is missing.
+  difference to the number of received items is exactly the number of missing items.
 
 Both become rows ``node, lost, from_ps, to_ps``: between those two times that node lost ``lost`` items.
 """
@@ -39,24 +39,24 @@ class LossAccounting:
     Parameters
     ----------
     nodes, scale : of the board.
-    by_host : the host reads the frames itself, so their position among the censuses means nothing.
-    hold : by how many windows an item can follow newer ones.
+    by_host : the host reads the frames itself, so their order relative to the CENSUS blocks means nothing.
+    hold : the number of windows by which an item may arrive after newer ones.
     late, itm : as for :class:`.Ledger`.
 
     Members
     -------
-    per_node : events received of each node. ``aborted``: items that the time-out ended, which are not events.
+    per_node : whole items received of each node. ``aborted``: items of each node that the time-out ended.
     lost_per_node : items lost of each node, refused or missing.
-    link_lost : how many of them the link lost.
+    link_lost : the number of them that the link lost.
     pins : marks of the board's pins.
-    census : the last one, or None. ``started``, ``stopped``: those two were seen.
+    census : the last CENSUS, or None. ``started``, ``stopped``: one with the flag START, or STOP, was seen.
     last_time : latest window that any block mentions.
     missing_blocks : sequence numbers that did not arrive. ``repeated_blocks``: blocks skipped because they had already
         arrived.
     faults : reasons why whole blocks of this run were skipped, with the number of blocks.
     uncounted : a block is missing after the last census, so its contents are unknown.
-    surplus : items that arrived, or that records call lost, although the board does not count them: blocks of other
-        runs.
+    surplus : items that arrived, or that LOSS records call lost, but that the board's counts do not include: they are
+        from blocks of other runs.
     """
 
     def __init__(self, nodes: int, scale: TimeScale, by_host: bool, hold: int, late: Iterable[int], itm: int):
@@ -127,7 +127,7 @@ class LossAccounting:
         self._sequences = Sequence(account.get("due")), Sequence(0)
 
     def counted(self, counter: int) -> list[int]:
-        """What the board's counter of every node has counted in the remaining part of the run."""
+        """For every node, how far the board's counter has advanced in the part of the run whose data are there."""
         now = self.census.counters if self.census is not None else []
         before = self._counted or [[]] * len(now)
         return [row[counter] - (old[counter] if counter < len(old) else 0)
@@ -155,12 +155,12 @@ class LossAccounting:
 
     @property
     def _complete(self) -> int:
-        """The last window of which no event can arrive any more."""
+        """The last window of which no item can arrive any more."""
         stamp, node = self._last
         return (stamp + (node == self.nodes - 1)) // self.scale.stamp_window - 1
 
     def _new(self, block: Block, sequence: Sequence) -> list[Block]:
-        """The block, unless its number has already passed; for a joined block, the parts for which that holds."""
+        """The block, unless its number has already passed; of a joined block, the parts whose number has not."""
         ahead = sequence.ahead(block.sequence)
         if ahead < 0 and block.joined is not None:
             return [new for part in single_blocks(block) for new in self._new(part, sequence)]
@@ -189,10 +189,10 @@ class LossAccounting:
             self._gap, self._gap_after = True, self._complete
         self._gap_before = self._settled = None
 
-    # ------------------------------------------------------------------------------ what the board says
+    # ------------------------------------------------------------------------------ reports of the board
 
     def _other(self, block: Block) -> None:
-        """A block of this run without events."""
+        """Processes a block of this run that contains no items."""
         if block.time > self._window_max:
             self._fault(BEYOND)
         elif not block.cut:
@@ -255,7 +255,7 @@ class LossAccounting:
         if self.census is None:
             return
         if self._by_host:
-            # No number tells whether the last blocks of the run are missing.
+            # No sequence number shows whether the last blocks of the run are missing.
             self._open_gap()
             self._count_missing(self.census)
         # Refused, but without a record: the record was lost, or the stream ends before it.

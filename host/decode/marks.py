@@ -18,7 +18,7 @@ _SAME = {MarkSource.SYNC_EARLY: MarkSource.SYNC_LATE}
 
 
 class Mark(NamedTuple):
-    """A rise of a pin: the ``number`` of rises before it, and the clock edge that sampled it, since time 0."""
+    """A rise of a pin: the ``number`` of rises before it, and the clock edge that sampled it, counted from time 0."""
 
     source: MarkSource
     number: int
@@ -47,10 +47,10 @@ class PinMarks:
 
     Members
     -------
-    marks : of each pin but ``sync_in``, the first ones.
-    sync : marks of ``sync_in`` since somebody took them; None: nobody does.
-    count, missing : of each pin: marks that arrived, and marks before the last one that did not. ``sync_in`` is
-        ``SYNC_LATE``, in both directions.
+    marks : the first marks of each pin except ``sync_in``.
+    sync : marks of ``sync_in`` since they were last taken; None: they are not collected.
+    count, missing : for each pin, the marks that arrived, and the marks before the last one that did not.
+        ``SYNC_LATE`` represents ``sync_in``, in both directions.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class PinMarks:
         return {source: max(self._next[source] - self.count[source], 0) for source in _PINS}
 
     def as_dict(self) -> dict[str, int]:
-        """For ``decode.json``: of each pin that has risen, marks, and missing ones."""
+        """For ``decode.json``: the numbers of marks and of missing marks of each pin that has risen."""
         counts: dict[str, int] = {}
         for source, name in _PINS.items():
             if self._next[source]:

@@ -1,4 +1,4 @@
-"""Overflow packets of an ITM: the node itself has lost packets, and says so with the next one that it sends."""
+"""Overflow packets of an ITM: the node itself has lost packets, and reports it with the next one that it sends."""
 
 import numpy as np
 from hypermon.hdl.layout import ITM_OVERFLOW
@@ -26,7 +26,7 @@ class Overflows:
         self._newest = np.zeros(nodes, np.int64)    # stamp of a node's last item
 
     def taken(self, rows: ItemRows) -> tuple[ItemRows, list[tuple[int, int, int]]]:
-        """The other rows; and of each overflow packet the node, the stamp of the item before it, and its own."""
+        """The other rows; and for each overflow packet the node, the stamp of the item before it, and its own stamp."""
         mine = self._itm[rows.node]
         overflow = mine & (rows.value == ITM_OVERFLOW) & (rows.state == WHOLE)
         told = []

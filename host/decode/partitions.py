@@ -49,8 +49,8 @@ class Place(NamedTuple):
 
     Parameters
     ----------
-    run : of all boards. ``number`` of the board, from 0. ``own``: how its times are converted.
-    clock : of the run.
+    run : the run of all boards. ``number``: of the board, from 0. ``own``: how its times are converted.
+    clock : the wall clock of the run.
     """
 
     run: RunDirectory
@@ -69,7 +69,8 @@ def partition_name(number: int) -> str:
 
 
 def kept_partition(place: Place, made_of: dict[str, Any]) -> dict[str, Any] | None:
-    """The contents of ``partition.json``; None unless the tables were made of that, and are whole and alone."""
+    """The contents of ``partition.json``; None unless its tables were made of the given data, are whole, and are the
+    only ones in the partition."""
     part = place.run.path / place.run.info.boards[place.number]
     try:
         values = read_json(part / PARTITION, _SHAPE)
@@ -82,7 +83,7 @@ def kept_partition(place: Place, made_of: dict[str, Any]) -> dict[str, Any] | No
 
 
 def write_partition(place: Place, made_of: dict[str, Any], read: Reading, cores: int = 1) -> dict[str, Any]:
-    """Writes the part of a board, in place of the one there may be. Returns the contents of ``partition.json``."""
+    """Writes the partition of a board and replaces an older one. Returns the contents of ``partition.json``."""
     run, part = place.run, place.part
     name = partition_name(place.number)
     with aside(run.path) as new:

@@ -1,8 +1,8 @@
 """Checks that the tables of a RUN could have been written by this program, before their rows are used.
 
 A checksum shows that a table is the one that ``decode.json`` describes. It does not show the origin of either: anyone
-who can make a table can make its checksum. What computes with rows relies on ordered times, on times that can be added,
-and on nodes that exist, so all rows are read once and checked first.
+who can make a table can make its checksum. Code that computes with rows relies on ordered times, on times that can be
+added, and on nodes that exist, so all rows are read once and checked first.
 """
 
 from collections.abc import Sequence

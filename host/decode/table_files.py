@@ -71,7 +71,7 @@ def event_batches(files: Sequence[Path], selection: Selection) -> Iterator[pa.Re
 
     Parameters
     ----------
-    files : of :func:`event_files`.
+    files : as :func:`event_files` returns them.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import Counter, Sink, Window
 from hypermon.host.blocks.block_scanner import BlockScanner
-from hypermon.host.blocks.blocks import Piece
+from hypermon.host.blocks.blocks import Scanned
 from hypermon.host.blocks.compact_rows import CompactRows
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
@@ -109,7 +109,7 @@ def _stamps(device: Device, edges: int) -> tuple[dict[int, _Int], int]:
     counts = np.zeros(nodes, np.int64)
     device.start()
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[Scanned]:
         stopped, silent = False, 0
         while not ledger.stopped:
             piece = device.link.stream(_PIECE)

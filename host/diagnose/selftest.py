@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BEAT_BYTES, BlockType, Cause, Control, EmulatorPattern, Sink, Window
 from hypermon.host.blocks.block_scanner import BlockScanner
-from hypermon.host.blocks.blocks import Block, Piece
+from hypermon.host.blocks.blocks import Block, Scanned
 from hypermon.host.blocks.compact_rows import CompactRows
 from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.times import TimeScale
@@ -120,7 +120,7 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
     if again:
         device.start()
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[Scanned]:
         nonlocal again, end, blocks, size
         silent = 0
         stopped = False

@@ -1,6 +1,6 @@
 """Serves a board to another machine: ``hypermon relay`` here, ``tcp:HOST:PORT`` as its board there.
 
-The protocol carries the interface of :mod:`.link`, request by request: raw blocks as the board sent them, and
+The protocol carries the interface of :mod:`.host.link`, request by request: raw blocks as the board sent them, and
 registers. The relay stores nothing. While no client asks, the board's own buffers fill up and it counts what it
 refuses, as on any link. A client that returns continues the same run.
 

@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Counter
 from hypermon.host.blocks.block_scanner import BlockScanner
-from hypermon.host.blocks.blocks import Piece, Torn
+from hypermon.host.blocks.blocks import Scanned, Torn
 from hypermon.host.decode.event_framing import EventFramer
 from hypermon.host.decode.ledger import LossRow, Rows
 from hypermon.host.decode.live_ledger import LiveLedger
@@ -155,10 +155,10 @@ class Follow:
         """The time that the stream has reached."""
         return self._scale.start_ps(self._ledger.last_time * self._scale.stamp_window)
 
-    def _take(self, items: Iterable[Piece]) -> Iterator[Note]:
+    def _take(self, items: Iterable[Scanned]) -> Iterator[Note]:
         notes: list[Note] = []
 
-        def watched() -> Iterator[Piece]:
+        def watched() -> Iterator[Scanned]:
             for item in items:
                 if isinstance(item, Torn):
                     notes.append(Note("torn", self._now, f"{item.size:,} bytes are not a block: {item.reason}"))

@@ -1,7 +1,7 @@
 """A run of several boards under view: the counts of every node, and all of the one board that somebody looks at.
 
 Of each board only the censuses are kept, and the counts of the last seconds. The board that a page has chosen has a
-:class:`.Session` of its own, which reads its recording from the beginning.
+:class:`.live.session.Session` of its own, which reads its recording from the beginning.
 """
 
 import time
@@ -88,7 +88,7 @@ class _Board:
 
 
 class MachineSession:
-    """Follows a run of several boards. It has the members of a :class:`.Session`, and records nothing.
+    """Follows a run of several boards. It has the members of a :class:`.live.session.Session`, and records nothing.
 
     Parameters
     ----------

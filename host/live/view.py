@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import BlockType, CensusFlag, Counter
 from hypermon.host.blocks.block_scanner import BlockScanner
-from hypermon.host.blocks.blocks import Block, Piece, Torn
+from hypermon.host.blocks.blocks import Block, Scanned, Torn
 from hypermon.host.blocks.frames import Events
 from hypermon.host.blocks.sequence import Sequence
 from hypermon.host.decode.census import REFUSED
@@ -67,7 +67,7 @@ class View:
         self._take(self._scanner.feed(data))
         self.bytes = self._scanner.offset
 
-    def _take(self, found: Iterable[Piece]) -> None:
+    def _take(self, found: Iterable[Scanned]) -> None:
         censuses: list[BoardCensus] = []
         for item in found:
             if isinstance(item, Torn):

@@ -12,7 +12,7 @@ __all__ = ["ask"]
 
 
 def ask(device: Device, offset_ns: int) -> Answer | None:
-    """Asks a board for its time; None for a virtual board. Raises LinkError as registers do.
+    """Asks a board for its time; None for a virtual board. Raises LinkError like an access to registers.
 
     ``offset_ns``: :func:`utc_offset_ns` when the recording began.
     """

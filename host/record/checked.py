@@ -26,7 +26,7 @@ _READY_S, _REST_S = 60.0, 10.0
 
 
 def refuse_rules(rules: Rules, info: RunInfo, dictionary: Dictionary | None) -> None:
-    """Raises InputError if a rule does not fit what will be recorded. Of ``info``, the nodes and their modes matter."""
+    """Raises InputError if a rule does not fit the planned recording. Only nodes and modes of ``info`` are used."""
     table = event_schema(info.item_modes, info.nodes).empty_table()
     if dictionary is not None and "event" in table.column_names:
         table = decode_fields(table, dictionary)[0]
@@ -40,14 +40,14 @@ def later_text(rules: Rules) -> str | None:
 
 
 class CheckedRecording:
-    """Judges by a separate process, ``hypermon check RUN RULES --of``, which nothing waits for while the recording is
-    made. Use as a context manager: the process is ready inside, and has ended after it.
+    """Judges by a separate process, ``hypermon check RUN RULES --of``. While the recording is made, nothing
+    waits for that process. Use as a context manager: the process is ready inside, and has ended after it.
 
     Parameters
     ----------
-    run, rules, dictionary : of the recording.
-    interrupt : ends the recording at the first violation; None: nothing does.
-    say : gets each line for people.
+    run, rules, dictionary : the RUN, and the files of rules and of the dictionary.
+    interrupt : ends the recording at the first violation; None: a violation does not end it.
+    say : called with each line for people.
     """
 
     def __init__(self, run: Path, rules: Path, dictionary: Path | None, interrupt: Interrupt | None,

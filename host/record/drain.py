@@ -34,7 +34,7 @@ class Drain(Protocol):
         """The data since the last call, in stream order; blocks may be cut anywhere."""
 
     def take_groups(self) -> list[tuple[int, int, int]]:
-        """Groups of frames read since the last call: how many, time of the first and the last."""
+        """Groups of frames that were read since the last call: number of frames, times of the first and of the last."""
 
 
 class StreamDrain:
@@ -53,8 +53,8 @@ class StreamDrain:
 
 
 class RegisterDrain:
-    """Footnote 5 of the paper: read the number of buffered frames, then that number of frames. Note the size of the
-    group and the time between its first and its last frame.
+    """Drains as footnote 5 of the paper describes it: reads the number of buffered frames, then that number of frames.
+    Notes the size of the group and the time between its first and its last frame.
 
     A group becomes one FRAMES block marked HOST, or more if it does not fit one. LOSS and CENSUS blocks still arrive
     over the stream; a block made by the host is never inserted into the middle of one of those.
@@ -138,5 +138,5 @@ def refuse_drain(name: str, sink: Sink) -> None:
 
 
 def open_drain(name: str, device: Device) -> Drain:
-    """``stream`` or ``registers``."""
+    """The drain called ``stream`` or ``registers``."""
     return StreamDrain(device) if name == "stream" else RegisterDrain(device)

@@ -40,7 +40,7 @@ def measure_echo(leader: Device, follower: Device, sets: int = SETS) -> tuple[li
 
     Returns
     -------
-    the sum of each set, in clocks of the leader; and by how many clocks the phases of the two moved meanwhile.
+    the sum of each set, in clocks of the leader; and by how many clocks the two phases moved during the measurement.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def measure_echo(leader: Device, follower: Device, sets: int = SETS) -> tuple[li
 
 
 def wire_of(sums: Sequence[int], moved: int, follows: int, clock_hz: int) -> dict[str, Any]:
-    """The delay of a wire, if the way back takes as long; from the sums of sets, and from how far the phases moved.
+    """The delay of a wire, from the sums of sets and from how far the phases moved. The way back must take as long.
 
     The mean echo is twice the delay and :data:`ECHO_LAG` half clocks. A board that leads and one that follows have
     oscillators of their own, so their phases move against each other: the mean of many echoes is finer than a clock.
@@ -97,12 +97,12 @@ def wire_of(sums: Sequence[int], moved: int, follows: int, clock_hz: int) -> dic
 
 
 def save_echoes(path: Path, boards: Sequence[str], wires: Sequence[dict[str, Any] | None]) -> None:
-    """Writes what was measured, for ``hypermon record --echo``."""
+    """Writes the measured wires, for ``hypermon record --echo``."""
     write_json(path, {"format": _FORMAT, "boards": list(boards), "wires": list(wires)})
 
 
 def load_echoes(path: Path, boards: Sequence[str], parents: Sequence[int | None]) -> list[dict[str, Any] | None]:
-    """Reads what was measured. Raises InputError if it is of other boards or wires."""
+    """Reads the measured wires. Raises InputError if it is of other boards or wires."""
     try:
         said = read_json(path, _SHAPE)
     except FileNotFoundError:

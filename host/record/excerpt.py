@@ -34,10 +34,10 @@ __all__ = ["trim"]
 
 
 def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
-    """Writes the selected part of a RUN to a new one, and returns its accounting, as :func:`.account.summary`.
+    """Writes the selected part of a RUN to a new one. Returns its accounting, in the form of :func:`.account.summary`.
 
-    What only the whole recording knows, such as late and rejected items, is copied. Bytes are in proportion to the
-    items. A loss that overlaps the span is kept whole.
+    Figures that only the whole recording has, such as late and rejected items, are copied. Numbers of bytes are in
+    proportion to the items. A loss that overlaps the span is kept whole.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _refuse_outside(run: Run, selection: Selection) -> None:
 
 
 def _of(run: Run, selection: Selection) -> dict[str, Any]:
-    """What an excerpt was cut from, as its configuration states it."""
+    """The statement in an excerpt's configuration of what it was cut from."""
     return {"run": run.path.resolve().name, "from_ps": selection.from_ps, "to_ps": selection.to_ps,
             "nodes": None if selection.nodes is None else list(selection.nodes),
             "end": None if run.info.end is None else run.info.end.get("how")}
@@ -186,7 +186,7 @@ def _account(run: Run, done: dict[str, Any], counts: _Counts, loss: pa.Table, se
 
 
 def _trim_boards(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
-    """The same for a run of several boards: an excerpt of each, whose times are aligned as before."""
+    """Trims a run of several boards: makes an excerpt of each, whose times are aligned as before."""
     info = replace(run.info, configuration={**run.info.configuration, "trimmed": _of(run, selection)})
     end = {**(run.info.end or {}), "how": _said(run, selection)}
     if end.get("duration_ps") is not None and selection.to_ps is not None:

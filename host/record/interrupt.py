@@ -20,12 +20,12 @@ def handled() -> list[signal.Signals]:
 
 class Interrupt:
     """Ctrl-C (or SIGTERM, SIGHUP) as a request: the first is noted, the second raises KeyboardInterrupt. A SIGHUP never
-    does: for one closed terminal, the system and the shell may each send one.
+    does, because the system and the shell may each send one for the same closed terminal.
 
     Members
     -------
-    hit : it was noted. ``why``: what the recording then says of its end.
-    closing : the final data is being written: no signal raises an exception any more.
+    hit : a request was noted. ``why``: the reason that the recording then states for its end.
+    closing : the final data is being written; no signal raises an exception any more.
     """
 
     def __init__(self) -> None:

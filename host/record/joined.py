@@ -27,8 +27,8 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
     ----------
     paths : RUNs of one board each, which have ended. The numbers of their nodes continue from one to the next.
     out : the new RUN; must not exist.
-    offsets : the time of the first, in picoseconds, at which the time of another is 0; for those not in it, both
-        boards' times must have been compared with the clock of the same computer.
+    offsets : for a recording, the time of the first one, in picoseconds, at which its own time is 0. For recordings
+        that are not listed, both boards' times must have been compared with the clock of the same computer.
 
     Raises
     ------

@@ -22,9 +22,9 @@ _CHECKPOINT_S = 10.0
 class Keep(Protocol):
     """Receives the data piece by piece.
 
-    ``add``: the bytes of a piece, how many bytes at its end belong to an incomplete block, and the events of the
-    complete blocks. ``sync`` is called now and then. ``close`` is called at the end in every case, possibly instead of
-    the rest of a piece. All raise StorageError if nothing can be written any more.
+    ``add`` receives the bytes of a piece, the number of bytes at its end that belong to an incomplete block, and the
+    items of the complete blocks. ``sync`` is called now and then. ``close`` is called at the end in every case,
+    possibly instead of the rest of a piece. All raise StorageError if nothing can be written any more.
     """
 
     def add(self, data: bytes, pending: int, rows: Iterable[Rows], ledger: Ledger) -> None: ...

@@ -13,12 +13,12 @@ __all__ = ["PrintedItems"]
 
 
 class PrintedItems:
-    """Prints by a separate process, ``hypermon tail RUN``, which nothing waits for before the end. Use as a context
-    manager, which ends when the last line is printed.
+    """Prints by a separate process, ``hypermon tail RUN``. Before the end, nothing waits for that process. Use as
+    a context manager, which ends when the last line is printed.
 
     Parameters
     ----------
-    run, dictionary : of the recording.
+    run, dictionary : the RUN, and the file of its dictionary.
     interrupt : ends the recording when the reader has gone.
 
     Members

@@ -1,4 +1,4 @@
-"""``hypermon record`` as a separate process: nothing that a view does, or fails to do, delays it."""
+"""``hypermon record`` as a separate process: no view that is slow or fails delays it."""
 
 import contextlib
 import json
@@ -49,7 +49,7 @@ class RecorderProcess:
 
     Parameters
     ----------
-    board, run : what is recorded, and where to.
+    board, run : the board that is recorded, and the new RUN.
     options : of ``hypermon record``.
     files : open files that it inherits, by number; POSIX only.
 
@@ -93,7 +93,7 @@ class RecorderProcess:
 
     @property
     def failure(self) -> str | None:
-        """Why it ended, in its own words; None if it ended well, or has not ended."""
+        """The recorder's message about why it failed; None if it ended as requested, or has not ended."""
         if self.running or self._process.returncode == 0:
             return None
         if self._process.returncode == -signal.SIGINT and "how" in self.figures:

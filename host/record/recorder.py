@@ -1,4 +1,4 @@
-"""From a board into a RUN: start, drain until the end of the recording, stop, drain the rest."""
+"""Records from a board into a RUN: start, drain until the end of the recording, stop, drain the rest."""
 
 import shutil
 import time
@@ -62,8 +62,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Moment:
-    """State of a recording, for a progress display: ``board_s`` since the start, the accounting, blocks so far, in
-    bytes, and bytes that are ``free`` on the disk.
+    """State of a recording, for a progress display: seconds of the board's time since the start, the accounting, the
+    bytes of all blocks so far, and the ``free`` bytes on the disk.
     """
 
     board_s: float
@@ -111,12 +111,12 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     ----------
     device : the board, open.
     path : of the new RUN.
-    settings, drain : how to capture, and ``stream`` or ``registers``.
+    settings, drain : settings of the capture; ``stream`` or ``registers``.
     aside : the RUN appears only when it is whole; see :class:`~.writer.RunWriter`.
-    limits, interrupt : what ends it, besides a link that has ended, and a disk that is almost full.
+    limits, interrupt : conditions that end it, in addition to a link that has ended and a disk that is almost full.
     keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keep`.
-    ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
-    segment_bytes : of a file of raw blocks.
+    ring_s : at least this many seconds of the board's time are kept as raw blocks; None: all.
+    segment_bytes : size of a file of raw blocks.
     progress : called after every poll.
 
     Returns

@@ -23,11 +23,11 @@ _LOOK_S = 0.1
 #: Seconds from the first block of the first board to that of each board that follows it. The wave arrives within 2,047
 #: clocks of time 0, and a board reports the beginning of its time at once.
 _WAVE_S = 5.0
-#: The same for virtual boards: they compute their time, side by side.
+#: These seconds for virtual boards, which compute their time, side by side.
 _VIRTUAL_WAVE_S = 300.0
 #: Seconds for recorders to end when they are stopped; those that have recorded nothing need none.
 _END_S, _EMPTY_S = 20.0, 1.0
-#: What must be the same for all boards of a run, and the option that makes it so.
+#: Properties that must be the same for all boards of a run, and the option that sets each.
 _SAME = {"clock_hz": "boards of one clock", "window": "--window", "sink": "--config",
          "port_bits": "boards of one width", "phases": "boards that all sample as often per clock"}
 
@@ -45,7 +45,7 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     follow : the others follow the first by wire. They are started before it, and wait for it. Virtual boards are wired
         by pipes.
     wiring : which board follows which; None: all follow the first.
-    echoes : for each board the wire that it follows, as :mod:`.echo` measured it.
+    echoes : for each board the wire that it follows, as :mod:`.record.echo` measured it.
     progress : called with the last report of each recorder, ten times a second.
 
     Returns
@@ -125,7 +125,7 @@ def _holds_something(run: Path, recorders: Iterable[RecorderProcess]) -> bool:
 
 
 def _end(recorders: Sequence[RecorderProcess]) -> None:
-    """Stops all and waits for them, in all not much longer than for one; another Ctrl-C kills those that remain."""
+    """Stops all and waits for them, in total not much longer than for one. Another Ctrl-C kills those that remain."""
     until = time.monotonic() + _END_S
     patience = True
     for recorder in recorders:

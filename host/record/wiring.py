@@ -72,9 +72,9 @@ class Pipes:
 
     Parameters
     ----------
-    wiring : of the boards.
+    wiring : how the boards are wired.
     boards : their URIs.
-    follow : they are wired at all.
+    follow : whether they are wired at all.
 
     Raises
     ------

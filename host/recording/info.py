@@ -72,7 +72,7 @@ class RunInfo:
     boards : directories in the RUN, each the recording of one board, if there are several. The other members are then
         those of the first board, except ``board``, ``nodes`` and ``modes``.
     wires : of boards that follow others by wire, an entry for each board: None, or ``follows``, the number of the board
-        whose ``sync_out`` it is wired to; and if the wire was measured by echo (:mod:`.echo`), ``delay_ps`` and
+        whose ``sync_out`` it is wired to; and if the wire was measured by echo (:mod:`.record.echo`), ``delay_ps`` and
         ``uncertainty_ps``. Empty: all follow the first, or none does.
     started : UTC, ISO 8601.
     end : None while recording. Afterwards: ``how`` it ended in words, ``proper`` (as requested), ``all_written`` (all

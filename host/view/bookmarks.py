@@ -14,9 +14,9 @@ from hypermon.host.text.printable import printable
 __all__ = ["BOOKMARKS", "add", "bookmarks", "remove"]
 
 BOOKMARKS = "bookmarks.json"
-#: Of a RUN; characters of a note and of an address.
+#: Maximum number of bookmarks of a RUN; of characters of a note, and of an address.
 _MOST, _NOTE, _ADDRESS = 500, 400, 2000
-#: What follows the ``#`` in the address of a picture.
+#: The part of a picture's address after the ``#``.
 _SHAPE_OF_ADDRESS = re.compile(r"[A-Za-z0-9_=&%.+*~-]*")
 _SHAPE = table({"bookmarks": listed(table({"number": integer(1, 2**31), "note": text(), "address": text()}))})
 

@@ -52,9 +52,9 @@ class Group:
 
     Members
     -------
-    file, number, rows : where it is, and its rows.
-    first_ps, last_ps : of its items.
-    nodes : that it may have items of, by its footer: in a run of several boards, those of one.
+    file, number, rows : its file, its number in the file, and its number of rows.
+    first_ps, last_ps : times of its first and its last item.
+    nodes : the nodes of which it may have items, from its footer; in a run of several boards, those of one board.
     shift : its bins are ``1 << shift`` ps long.
     counts : a row per bin, a column per node of ``nodes``; None: not counted yet.
     """
@@ -232,7 +232,7 @@ class Counts:
     # -------------------------------------------------------------------------------------- file
 
     def load(self, run: Path, parts: Mapping[str, Part]) -> bool:
-        """Takes the counts from the RUN; returns whether they are there, and of these tables."""
+        """Reads the counts from the RUN; returns whether they exist and are those of these tables."""
         try:
             with pq.ParquetFile(run / COUNTS) as file:
                 noted = (file.metadata.metadata or {}).get(_MADE_OF)
@@ -262,7 +262,7 @@ class Counts:
         return True
 
     def make(self, stop: Callable[[], bool]) -> None:
-        """Counts everything, unless ``stop`` returns true."""
+        """Counts all row groups, unless ``stop`` returns true."""
         for number in range(len(self.groups)):
             if stop():
                 return

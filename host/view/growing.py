@@ -45,7 +45,7 @@ _Nodes = npt.NDArray[np.int16]
 
 
 def grows(run: Run) -> bool:
-    """Whether a RUN is being recorded. Of several boards, and without blocks: no.
+    """Whether a RUN is being recorded. False for a RUN of several boards, and for one without blocks.
 
     Where the system cannot tell whether the recorder is at work, the stream is watched for up to :data:`_LOOK_S`.
     """
@@ -123,7 +123,7 @@ class _Counts(Counts):
 
 
 class GrowingPictures(Pictures):
-    """Pictures of a RUN that is being recorded, of what has arrived."""
+    """Pictures of a RUN that is being recorded: of the data that have arrived."""
 
     def __init__(self, run: Run):
         self._folder = Path(tempfile.mkdtemp(prefix="hypermon-view-"))
@@ -172,7 +172,7 @@ class GrowingPictures(Pictures):
         return str(end.get("how", "")) if end is not None else "its recorder is gone, and has not completed it"
 
     def _follow(self) -> None:
-        """Adds what arrives, until the recording ends."""
+        """Adds the items and losses that arrive, until the recording ends."""
         waiting: list[pa.Table] = []
         losses: list[Loss] = []
         due = 0.0

@@ -9,7 +9,7 @@ __all__ = ["opened"]
 
 
 def opened(run: Run, decoded: Callable[[], Run]) -> Pictures:
-    """The pictures of what a RUN has so far; they follow it if it is being recorded.
+    """The pictures of the data that a RUN has so far; they follow it while it is being recorded.
 
     Parameters
     ----------

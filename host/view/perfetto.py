@@ -14,7 +14,7 @@ __all__ = ["POLICY", "interface_file", "refuse_trace", "trace"]
 
 #: Items of a trace: more take minutes to write, and gigabytes in a browser.
 _MOST = 1_000_000
-#: What the interface may do: it compiles its reader of traces, and has styles in its elements.
+#: Permissions of the interface: it compiles its reader of traces, and has styles in its elements.
 POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
           "img-src 'self' data: blob:; connect-src 'self' data: blob:; worker-src 'self' blob:; font-src 'self' data:; "
           "frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
@@ -63,7 +63,7 @@ def trace(pictures: Pictures, from_ps: int, to_ps: int) -> IO[bytes]:
     Raises
     ------
     HypermonError
-        as :func:`refuse_trace`.
+        as :func:`refuse_trace` does.
     """
     # Here, because they take 0.2 s that the first picture does not have.
     from hypermon.host.analysis.losses import outages

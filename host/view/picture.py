@@ -34,7 +34,7 @@ class Pictures:
 
     Members
     -------
-    begin_ps, end_ps : of the run: the times of its items and losses, and of its recording, are between them.
+    begin_ps, end_ps : begin and end of the run. The times of its items, its losses and its recording are between them.
     trouble : why something could not be prepared, in one line.
     """
 
@@ -120,7 +120,7 @@ class Pictures:
                  "lost": self.account["lost_per_node"][first:end]} for first, end in own]
 
     def state(self) -> dict[str, Any]:
-        """What a page must know of the preparation."""
+        """The state of the preparation, for a page."""
         return {"ready": self.ready, "counted": self.counts.counted, "trouble": self.trouble,
                 "states": self.tables.states, "messages": self.tables.messages, "names": self.tables.names}
 

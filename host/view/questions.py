@@ -15,7 +15,7 @@ __all__ = ["ROWS_MOST", "answer"]
 ROWS_MOST = 1000
 #: Seconds for a question, and characters of one.
 _SECONDS, _LONGEST = 30.0, 10_000
-#: The columns that make a row a place in the time line.
+#: The columns that make a row a place on the timeline.
 _TIME, _NODE = "time_ps", "node"
 
 

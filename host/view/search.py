@@ -15,7 +15,7 @@ from hypermon.host.view.understood import Names, Wanted, near, understood
 
 __all__ = ["Found", "hits", "search"]
 
-#: Of a list: so many before a time, and from then on; and the seconds after which no more row groups are read for it.
+#: For a list: number of matches before a time and from then on; seconds after which no more row groups are read for it.
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
 #: For earlier times, and for later ones.
 _SIGN, _ORDER = {True: "<", False: ">"}, {True: "desc", False: "asc"}
@@ -27,8 +27,8 @@ class Found:
 
     Members
     -------
-    node : of the item, or of the message's end that was searched for; -1: it is not known.
-    end_ps : of a state or loss, or the time at the message's other end; None: it is not known.
+    node : the item's node, or the node at the message's end that was searched for; -1: it is not known.
+    end_ps : end of a state or loss, or the time at the message's other end; None: it is not known.
     other : the node at the message's other end; -1: it is not known.
     kind : item, state, message or loss.
     received : the message was searched for where it was received.
@@ -53,7 +53,7 @@ class Found:
 
 @dataclass
 class _Way:
-    """From a time on, or before it: at most so many; ``until``: of :func:`time.monotonic`, when to stop reading."""
+    """From a time on, or before it: how many to find at most; ``until``: when to stop (:func:`time.monotonic`)."""
 
     at_ps: int
     back: bool

@@ -72,14 +72,14 @@ class Grid:
         self._sums = np.zeros((kinds, self.bins + 1))
 
     def fill(self, batches: Iterable[States]) -> None:
-        """Takes in all states of the run."""
+        """Adds all states of the run."""
         shares = np.zeros((self.kinds, self.bins))
         for batch in batches:
             shares += occupied(batch, self.kinds, self.begin_ps, self.end_ps, self.bins)
         np.cumsum(shares, axis=1, out=self._sums[:, 1:])
 
     def shares(self, kinds: Sequence[int], from_ps: int, to_ps: int, columns: int) -> _Floats:
-        """As :func:`occupied`, of some kinds, for columns that are not shorter than a bin."""
+        """Like :func:`occupied`, for some kinds, and for columns that are not shorter than a bin."""
         edges = from_ps + np.arange(columns + 1) * ((to_ps - from_ps) / columns)
         places = (edges - self.begin_ps) / self.bin_ps
         at = np.arange(self.bins + 1)

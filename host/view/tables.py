@@ -31,7 +31,7 @@ _BATCH = 1 << 20
 _POINTS = 20_000
 #: Fields of an item that are shown, at most.
 _FIELDS = 24
-#: Of more states, messages or values of counters there is a table in bins of the run, in memory: so many bins.
+#: If there are more states, messages or values of counters, a table in bins of the run is made in memory; its bins.
 MANY, _BINS = 1 << 16, 1 << 10
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
@@ -43,8 +43,8 @@ class Tables:
 
     Parameters
     ----------
-    run : decoded.
-    files : of its items; see :func:`.item_files`.
+    run : the RUN, decoded.
+    files : the files of its items; see :func:`.item_files`.
 
     Members
     -------
@@ -71,7 +71,7 @@ class Tables:
         self._bin_ps = 0
 
     def _named(self) -> None:
-        """Takes note of the columns of the items."""
+        """Notes the columns of the items."""
         self.columns = [row[0] for row in self._connection.execute("describe items").fetchall()]
         named = [text for column, text in (
             ("name", "name"), ("event", "'#' || event"), ("word", "lower(hex(word))"), ("nibble", "hex(nibble)"))
@@ -101,7 +101,7 @@ class Tables:
         self.stories = bool(files)
 
     def _coarse(self) -> None:
-        """Makes what pictures of long stretches are made of, where there are too many rows to read for each."""
+        """Makes coarser tables for pictures of long stretches, which have too many rows to read for each picture."""
         first, last = self.ask("select min(least(a, b)), max(greatest(a, b)) from ("
                                "select min(begin_ps) as a, max(coalesce(end_ps, lost_ps, begin_ps)) as b from states "
                                "union all select min(sent_ps), max(received_ps) from messages "
@@ -200,7 +200,7 @@ class Tables:
                 found = cursor.execute(self._states(_OVERLAP), values).fetchnumpy()
             kinds, *times = (found[name] for name in _STATES)
             shares = occupied(States(kinds - first, *times), len(nodes) * names, from_ps, to_ps, columns)
-        # What is there at all can be seen.
+        # Every state that is there can be seen, however short it is.
         small = np.where(shares > 1e-9, np.clip(np.rint(shares * 255), 1, 255), 0).astype(np.uint8)
         there = np.flatnonzero(small.any(axis=1))
         return [[(kind + first) // names, (kind + first) % names] for kind in there.tolist()], small[there]
@@ -208,8 +208,8 @@ class Tables:
     def arrows(self, from_ps: int, to_ps: int, nodes: range, columns: int) -> dict[str, Any]:
         """Messages that overlap a stretch: name and key, sender, receiver, sent, received.
 
-        ``out``: so many are left out. Of those between two nodes that were sent in the same columns, the one that took
-        longest is kept.
+        ``out``: the number of messages that are left out. Of those between two nodes that were sent in the same
+        columns, the one that took longest is kept.
         """
         if not self.stories:
             return {"rows": [], "out": 0}

@@ -1,4 +1,4 @@
-"""The text of a search, taken apart; and what is said if there is nothing of that name in the run.
+"""Parses the text of a search, and makes the message if the run has nothing of that name.
 
     send of node 3 to node 5        the next message sent by 3 to 5; receive of node 5 from node 3
     iteration of node 2             the next item of that name; part of a name is enough
@@ -59,14 +59,14 @@ class Names:
 
 @dataclass
 class Wanted:
-    """A text, taken apart.
+    """The parts of a text.
 
     Members
     -------
     kind : send, receive, message, state, loss, or nothing: an item.
-    name : of what is searched for, or part of it.
-    nodes : by the words before them: of, on, from, to.
-    fields : of an item, and their values.
+    name : name that is searched for, or part of it.
+    nodes : numbers of nodes, by the words before them: of, on, from, to.
+    fields : fields of an item, and their values.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class Wanted:
 
 
 def understood(text: str, names: Names) -> Wanted:
-    """Takes a text apart.
+    """Parses a text.
 
     Raises
     ------

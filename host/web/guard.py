@@ -31,13 +31,13 @@ _HEADERS = {
     "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-#: What a link elsewhere may open.
+#: Pages that a link from elsewhere may open.
 _PAGES = ("/", "/live/", "/timeline/")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Visits:
-    """Which connections have a request in progress, and since when the others have none."""
+    """The connections that have a request in progress, and since when each of the others has had none."""
 
     def __init__(self) -> None:
         self._busy: set[Any] = set()

@@ -36,7 +36,7 @@ _PAGES = web.AppKey("pages", set[Page])
 
 
 def application(shown: Shown) -> web.Application:
-    """The tab's part of the program."""
+    """The application of this tab."""
     app = web.Application()
     app[SHOWN] = shown
     app[_PAGES], app[_ALONE], app[_MAKING] = set(), asyncio.Lock(), asyncio.Lock()
@@ -48,7 +48,7 @@ def application(shown: Shown) -> web.Application:
 
 
 def _session(request: web.Request) -> "Session | MachineSession":
-    """What the tab shows. Raises aiohttp's error response if that cannot be read."""
+    """The session that the tab shows. Raises aiohttp's error response if that cannot be read."""
     try:
         return request.app[SHOWN].session()
     except HypermonError as error:

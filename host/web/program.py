@@ -1,6 +1,6 @@
-"""The program: aiohttp on loopback, its pages and their files, no content from other servers.
+"""The web server: aiohttp, on loopback by default. It serves its pages and their files, and no content from elsewhere.
 
-Users who can reach the page can record with the board. Beyond loopback it therefore requires a token; see
+Users who can reach the pages can record with the board. Beyond loopback the server therefore requires a token; see
 :mod:`.guard`.
 """
 
@@ -18,7 +18,7 @@ from hypermon.host.web.shown import SHOWN, Shown
 
 __all__ = ["application", "listening", "serve"]
 
-#: Bytes of a request's body.
+#: Maximum number of bytes of a request's body.
 _BODY = 1 << 16
 _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _VISITS: web.AppKey[Visits] = web.AppKey("visits", Visits)
@@ -27,7 +27,7 @@ _FIRST: web.AppKey[str] = web.AppKey("first", str)
 
 
 def application(shown: Shown, first: str = "live", token: str | None = None) -> web.Application:
-    """The pages of what is shown. It is closed with the application.
+    """The application that serves ``shown``, and closes it when it ends.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def application(shown: Shown, first: str = "live", token: str | None = None) -> 
 
 
 async def _tab(request: web.Request) -> web.Response:
-    # Browsers keep the fragment of an address, which is a stretch of the time line.
+    # A redirect: browsers keep the fragment of the address, which selects a stretch of the timeline.
     raise web.HTTPFound(f"{request.app[_FIRST]}/")
 
 
@@ -84,8 +84,8 @@ def serve(shown: Callable[[], Shown], first: str, host: str, port: int, token: s
 
     Parameters
     ----------
-    shown : is called when the event loop runs.
-    first : as of :func:`application`.
+    shown : makes the recording that is shown; it is called when the event loop runs.
+    first, token : as for :func:`application`.
     port : 0 selects any free port.
     ready : called once with the address.
 

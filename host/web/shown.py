@@ -1,4 +1,4 @@
-"""The recording that both tabs show: a session for the live view, and the pictures of its run for the time line."""
+"""The recording that both tabs show: a session for the live view, and the pictures of its run for the timeline."""
 
 import asyncio
 import contextlib
@@ -29,12 +29,12 @@ class _Open:
 
 
 class Shown:
-    """What the program shows. It is closed by :meth:`close`.
+    """The recording that the server shows; :meth:`close` ends it.
 
     Parameters
     ----------
-    session : of the live tab; None: the run's, opened when the tab is.
-    pictures : of the time line; None: those of the session's run, opened when the tab is.
+    session : that of the live tab; None: one of the pictures' run, opened when the tab is.
+    pictures : those of the timeline; None: those of the session's run, opened when the tab is.
     rules : a file of rules by which the pictures' run is judged; only with pictures.
 
     At least one of the two is given.
@@ -98,7 +98,7 @@ class Shown:
         return self._opened
 
     async def close(self) -> None:
-        """Ends the session properly, the pictures, and the verdicts."""
+        """Ends the session properly, and closes the pictures and the verdicts."""
         if self.verdicts is not None:
             await self.verdicts.close()
         if self._session is not None:
@@ -112,7 +112,7 @@ SHOWN: web.AppKey[Shown] = web.AppKey("shown", Shown)
 
 def session_of(run: Path) -> "Session | MachineSession":
     """A session that shows a RUN. Raises InputError if it cannot be read."""
-    # Here, because they take a tenth of a second that the first picture of a time line does not have.
+    # Here, because they take a tenth of a second that the first picture of a timeline does not have.
     from hypermon.host.live.machine import MachineSession
     from hypermon.host.live.session import Session
     from hypermon.host.recording.info import RunInfo

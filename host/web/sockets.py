@@ -9,9 +9,9 @@ from aiohttp import WSMessage, WSMsgType, web
 
 __all__ = ["Page", "WishError"]
 
-#: What a page shows before it has requested anything.
+#: Length of the time that a page shows before it has requested another one.
 _SPAN_PS = 10**13
-#: The longest time that can be requested: more than all.
+#: The longest time that can be requested: longer than any recording.
 _SPAN_MOST_S = 1e9
 #: Frames that wait for a page; seconds for one to be sent, and for a page to close the connection.
 _WAITING, _STUCK_S, _BYE_S = 2, 30.0, 2.0
@@ -31,8 +31,8 @@ class Page:
 
     Members
     -------
-    span_ps : of the time that it shows.
-    board : of a run of several boards, the one that it shows; None: all.
+    span_ps : length of the time that it shows.
+    board : in a run of several boards, the board that it shows; None: all.
     dropped : frames for which the page was too slow. A text message reports this before the next frame.
     """
 

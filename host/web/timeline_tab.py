@@ -1,6 +1,6 @@
-"""The time line's tab: pictures of any stretch of a run, searches in it, its bookmarks, and files of an interval.
+"""The timeline tab: pictures of any stretch of a run, searches in it, its bookmarks, and files of an interval.
 
-Each request states the run that its page shows, ``of=NAME``, but for the first, ``run``, which opens the newest one.
+Each request states the run that its page shows, ``of=NAME``; except the first, ``run``, which opens the newest one.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ _MAKING = web.AppKey("making", asyncio.Semaphore)
 _TRACING = web.AppKey("tracing", asyncio.Lock)
 #: Seconds for a request's body to arrive.
 _BODY_S = 10.0
-#: Of files of Perfetto's interface.
+#: Media types of the files of Perfetto's interface.
 _KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
-#: What a page can have of an interval: the command, and the ending of the file.
+#: Files of an interval that a page can request: the command, and the ending of the file.
 _FILES = {"report": (["report"], "html"), "csv": (["export", "--to", "csv"], "csv"),
           "events": (["export", "--to", "events"], "csv"), "vcd": (["export", "--to", "vcd"], "vcd"),
           "fst": (["export", "--to", "fst"], "fst"), "sr": (["export", "--to", "sr"], "sr"),
@@ -44,7 +44,7 @@ _Handler = Callable[[web.Request, Pictures], Awaitable[web.StreamResponse]]
 
 
 def application(shown: Shown) -> web.Application:
-    """The tab's part of the program."""
+    """The application of this tab."""
     app = web.Application()
     app[SHOWN] = shown
     app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
@@ -162,7 +162,7 @@ async def _question(request: web.Request, pictures: Pictures) -> web.Response:
 
 async def _kept(pictures: Pictures, change: Callable[[Path], list[dict[str, Any]]],
                 writes: bool = True) -> web.Response:
-    """The bookmarks after a change. It may wait for who else writes into the RUN, and pictures do not."""
+    """The bookmarks after a change. It may wait for another process that writes into the RUN; pictures do not wait."""
     if writes and pictures.about()["growing"]:
         raise web.HTTPConflict(text="bookmarks: the recording has not ended yet")
     try:
@@ -200,7 +200,7 @@ async def _statistics(request: web.Request, pictures: Pictures) -> web.Response:
 
 
 async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResponse:
-    """An interval as a file, made by the command that a user would type."""
+    """An interval as a file. It is made by the command that a user would type."""
     kind = request.query.get("kind", "")
     begin, end = _stretch(request)
     if kind not in _FILES:

@@ -1,4 +1,4 @@
-"""The verdicts on the rules of a time line, from ``hypermon check``: a process of its own, which ends with the page."""
+"""The verdicts on the rules of a timeline, from ``hypermon check``: a separate process, which ends with the server."""
 
 import asyncio
 import contextlib

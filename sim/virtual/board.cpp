@@ -1,9 +1,17 @@
 // The virtual board: the verilated gateware, its stimulus, its bus master and its stream's sink.
 //
 // One Board is driven in batches through the C functions at the end; sim/virtual/link.py is their only
-// caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
-// geometry, PHASES if its strobes are sampled twice or four times a clock, SYNCED if it has sync_in, SDRAM_PART and
-// SDRAM_DELAYS if it has an SDRAM at its pins (sdram_chip.h), LINKS if some of its nodes have regeneration boards.
+// caller, and documents each of them. sim/virtual/build.py compiles this file, and defines:
+//
+// - NODES, CLOCK_HZ, PORT_BITS: of the gateware's geometry;
+// - PHASES, if strobes are sampled twice or four times per clock;
+// - SYNCED, if the board has sync_in;
+// - LINKS, if some of its nodes have regeneration boards;
+// - PPS, TRIGGER_IN, TRIGGER_OUT, DRIFT, ECHO: the extras that it has;
+// - SDRAM_PART and SDRAM_DELAYS, if it has an SDRAM at its pins (memory/sdram_chip.h);
+// - EXTERNAL_BURST and SDRAM_TIMING, if it has external memory; without SDRAM_PART, that is a model at a burst port
+//   (memory/sdram.h);
+// - CLOCK_SEEN or RESTS, according to the way in which the model is evaluated, see rise().
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0.
@@ -39,21 +47,22 @@ namespace {
 
 constexpr int64_t BEAT = 16;
 constexpr int64_t ADVANCE_MAX = INT32_MAX;
-// For a skip, see hdl/capture.py: clocks since a port, the bus or the host has moved something, or since
-// the last skip; clocks until a port changes; clocks that are skipped at least.
+// For a skip, see `rest` in hdl/capture.py: clocks since the last change at a port, on the bus or by the host, or since
+// the last skip; clocks until a port changes; the smallest number of clocks to skip.
 constexpr int64_t CALM = 12, LEAD = 6, LEAST = 32;
-// Clocks by which `horizon` may lag behind the end of a window, and what follows from it.
+// Clocks after the end of a window in which `horizon` follows, and in which a timer that was due acts. hdl/capture.py
+// requires 8 in windows of one clock; 10 leaves two to spare.
 constexpr int64_t LAG = 10;
-// Clocks from which on a window may be skipped in part.
+// Shortest window, in clocks, of which a part may be skipped.
 constexpr int64_t LONG = 32;
 // Clocks of an access that reads FRAME_FIFO, from request to release. The next one may begin in the clock after it.
 constexpr uint64_t SINGLE = 14;
-// Clocks that a word of a burst may be late without slowing down the host, whose rate is a mean: the words of a frame take
-// 4, 4, 4 and 5, and between two bursts there may be two accesses.
+// Clocks by which a word of a burst may be late before the host counts as slowed down. The host's rate is a mean: the
+// words of a frame take 4, 4, 4 and 5 clocks, and between two bursts there may be two accesses.
 constexpr int64_t LATE = 64;
-// Clocks for which a host between two bursts waits for the stream.
+// Clocks that a host waits for the stream between two bursts.
 constexpr uint64_t LOOK = 512;
-// From here on all addresses are FRAME_FIFO.
+// All addresses from here on read FRAME_FIFO.
 constexpr uint32_t BURST_BASE = 0x1000;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
@@ -61,11 +70,13 @@ constexpr int ACCESS_MAX = 100'000;
 struct Config {
   uint64_t seed;
   uint64_t aperture_ps;    // 0: no random delay in the synchronizers
-  uint64_t rate;           // bytes a second the host takes; 0: as they come
-  int64_t settle;          // clocks from the last change of the stimulus until it has ended
+  uint64_t rate;           // bytes per second that the host takes; 0: as they come
+  int64_t settle;          // clocks after the last change of the stimulus until it counts as ended
   int32_t bus_delay;       // the bus master waits at most this number of clocks, at random, in each phase
-  int32_t skip;
-  int32_t rest;            // rooms rest; 2: they are computed nevertheless, and it is checked that nothing has changed
+  int32_t skip;            // idle time may be skipped
+  // Parts of the model that cannot change (rooms, see resting.h) are not computed. 2: they are computed, and it is
+  // checked that nothing in them has changed.
+  int32_t rest;
 };
 
 class Board {
@@ -89,15 +100,15 @@ class Board {
   }
 
 #ifdef SYNCED
-  // A clock of its own, which is slower by this number of billionths; how long before the time 0 of the board that leads it
-  // has an edge.
+  // Gives the board its own clock: slower by `ppb`, with an edge `phase_ps` before time 0 of the board that leads.
   void clock(int64_t ppb, int64_t phase_ps) {
     scale_ = {ppb, 0};
     phase_ps_ = phase_ps;
     player_.on({ppb, 0});
     end_ = ending();
   }
-  // The first board that leads, and follows none before, has the time of all. Its own sync_in may be wired later.
+  // A board that leads before it follows another one is the root: all boards have its time. Its own sync_in may be
+  // wired later.
   void lead(Board* follower, int64_t delay_ps) {
     root_ |= !follows();
     wired_ = follower->wired_ = true;
@@ -114,11 +125,11 @@ class Board {
     reader_ = WaveReader(file);
     delay_ps_ = delay_ps;
   }
-  // The time of the board that leads, at the next edge of this one.
+  // The time of the root at the next edge of this board.
   int64_t common_ps() const { return aligned() ? scale_.ps(index()) : 0; }
 #endif
 
-  // A pin rises at each of these times, for PULSE clocks. False if the board does not have it.
+  // Makes a pin rise at each of these times, for PULSE clocks. False if the board does not have the pin.
   bool pulses([[maybe_unused]] const char* pin, [[maybe_unused]] uint64_t count, [[maybe_unused]] const int64_t* times) {
     [[maybe_unused]] const auto take = [&](CData& level) {
       pulsing_.push_back({&level, {times, times + count}, 0, 0});
@@ -133,11 +144,11 @@ class Board {
     return false;
   }
 
-  // Time of the first edge that sees `trigger_out` high; -1: none does, or there is no such pin.
+  // Number of the first edge that sees `trigger_out` high; -1: none does, or there is no such pin.
   int64_t fired() const { return fired_; }
 
-  // Bits of the lines are wrong with a probability of 1 / `every`, if it is not 0; and between two times the
-  // cables are pulled.
+  // If `every` is not 0, each bit on the lines is wrong with a probability of 1 / `every`. The cables are unplugged
+  // from `from_ps` to `to_ps`.
   void disturb([[maybe_unused]] uint64_t every, [[maybe_unused]] int64_t from_ps, [[maybe_unused]] int64_t to_ps) {
 #ifdef LINKS
     every_ = every;
@@ -212,7 +223,7 @@ class Board {
     return n;
   }
 
-  // What is wrong, once it is; empty: nothing.
+  // The first fault that was found; empty: none.
   const char* complaint() {
 #ifdef RESTS
     if (resting_.broken()) complaint_ = std::string("has changed while it should have rested: ") + resting_.broken();
@@ -224,7 +235,8 @@ class Board {
     return complaint_.c_str();
   }
 
-  // A part that may rest, by number; null: there are no more. The clocks in which it did, if that is checked.
+  // Name of a room, by number; null: there are no more. rested(): the clocks in which it was not computed, if that is
+  // checked.
   const char* room([[maybe_unused]] int number) const {
 #ifdef RESTS
     if (number < Rooms::COUNT) return Rooms::NAMES[number];
@@ -263,7 +275,7 @@ class Board {
   bool follows() const { return source_ || reader_.open(); }
   bool aligned() const { return follows() && !root_ ? aligned_ : started_; }
 
-  // A wave has begun at the other end of the wire: time counts from there. The line has been low for long.
+  // Time counts from the moment at which a wave begins at the other end of the wire. The line was low long before it.
   bool align() {
     if (root_) return started_;
     if (aligned_ || aligning_ || !(source_ ? source_->aligned() : reader_.begun())) return aligned_;
@@ -278,7 +290,7 @@ class Board {
     return true;
   }
 
-  // The wave that the next edge needs has not come yet: it is computed elsewhere.
+  // The wave that the next edge needs has not arrived yet, because another process computes it.
   bool starves() {
     if (!reader_.open() || aligning_) return false;
     if (!aligned_) {
@@ -394,7 +406,7 @@ class Board {
     const uint16_t taken = sdram_.clock({top_.sdram_cke, top_.sdram_command, top_.sdram_bank, top_.sdram_address,
                                          top_.sdram_mask, top_.sdram_dq_o, top_.sdram_dq_oe});
 #elif defined EXTERNAL_BURST
-    // Both sides say what they do at this edge before either of them does it.
+    // Both sides state what they do at this edge before either of them does it.
     const bool command = top_.memory_command_valid, data = top_.memory_write_valid;
     const bool write = top_.memory_command_write;
     const uint64_t burst = top_.memory_command_burst;
@@ -501,7 +513,8 @@ class Board {
 #endif
   }
 
-  // A host that reads no faster than that makes an access of each word of a burst; so does one whose rate is not given.
+  // Whether the host reads in bursts. At a rate that single accesses reach, or without a rate, it makes one access per
+  // word.
   bool bursts() const { return config_.rate * SINGLE > 4 * CLOCK; }
 
   // One word for each edge of pbx_req. All are read from one address: they are in a window of one register.
@@ -530,10 +543,9 @@ class Board {
     return done;
   }
 
-  // The host has taken `bytes` bytes at this edge: `due_` is the edge at which it takes more. What
-  // it is early by rounding is kept in `early_`, in 1/rate clocks, so that the mean rate is exact;
-  // time in which nothing came is not made up for.
-  // A wait of up to `late` clocks is made up for.
+  // The host has taken `bytes` bytes at this edge: `due_` is the edge at which it takes more. Rounding is carried over
+  // in `early_`, in 1/rate clocks, so that the mean rate is exact. The host does not catch up on time in which nothing
+  // came, except on a wait of up to `late` clocks.
   void took(int64_t bytes, int64_t late = 0) {
     if (!config_.rate) return;
     const bool anew = edge_ > due_ + late;
@@ -556,7 +568,7 @@ class Board {
     return edge;
   }
 
-  // With nothing moving and nothing due, lets the next edge skip the clocks until something is.
+  // If nothing moves and nothing is due, lets the next edge skip the clocks until something is due.
   void skip() {
     if (!started_ || !window_ || cycles_ < moved_ + CALM || player_.owes()) return;
     int64_t last = std::min(player_.next(), next_pulse()) - before_ - LEAD;  // the last edge that may be next
@@ -576,7 +588,7 @@ class Board {
     }
     const int64_t left = top_.left, since = window_ - left;
     if (left < 2) return;
-    // Windows that may end; what a timer does has been done this number of clocks after the last end.
+    // Windows that may end. The actions of a timer are complete LAG clocks after the end of the last one.
     const int64_t ends = std::min(static_cast<int64_t>(top_.horizon) - (since < LAG ? 2 : 1), ADVANCE_MAX - 1);
     if (ends < 0 && since < 2 * LAG) return;
     const int64_t most = std::min(clocks, left - 1 - LAG + std::max<int64_t>(ends, 0) * window_);

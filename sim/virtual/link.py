@@ -42,7 +42,7 @@ PATIENCE = 1 << 14
 #: More bits than a line of a front end must be idle.
 _PAUSE_BITS = 12
 
-#: A board that follows one in another process has no time until that one begins, and its process may take long to start.
+#: A board that follows one in another process has no time until that one begins. Its process may take long to start.
 _STARTS_LATE = 30.0
 _CONTROL = REGISTERS["CONTROL"].offset
 _WINDOW = REGISTERS["WINDOW"].offset

@@ -1,4 +1,4 @@
-"""How fast the time line of a long run is: `hypermon view` of 100 M items by default.
+"""How fast the timeline of a long run is: `hypermon view` of 100 M items by default.
 
 Makes a run, starts the command, and asks for pictures as a page does: the first one, then stretches of all lengths at
 random places. Prints times of the answers, before and after the items are counted, and the memory of the server.

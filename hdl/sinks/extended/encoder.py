@@ -116,7 +116,7 @@ class Encoder(wiring.Component):
     o : codes, at least seven clocks after their item; never stopped, so there is no ``ready``. With beats of 4 bytes
         with the pauses that :class:`~.word_packer.WordPacker` needs.
     valid : ``o`` is a code.
-    open : a block has been begun and not closed, as of the nibbles accepted from ``i``.
+    open : a block has been begun and not closed, by the nibbles that were accepted from ``i`` so far.
     busy : a code is on its way.
     """
 

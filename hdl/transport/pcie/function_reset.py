@@ -13,7 +13,7 @@ _SILENCE = 16
 
 
 class FunctionReset(wiring.Component):
-    """Between the crossing and the ring. After a function-level reset, nothing of the former owner is left.
+    """A stage between the crossing and the ring. After a function-level reset, nothing of the former owner is left.
 
     The sequence: the ring stops, as if the host had stopped it, and accesses to the board that have begun are carried
     out. The board is reset as by its power, so its stream begins anew with a whole block. Beats in the crossing and in

@@ -28,7 +28,8 @@ def connect(m: Module, adapter: wiring.Component, link: "PcieLink") -> None:
 
 
 class PcieLink(wiring.Component):
-    """A list of connects, in the clock of the hard block. It is not reset with the block: see ``down``.
+    """Connects the parts of the link, in the clock domain of the hard block. It is not reset with the block: see
+    ``down``.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def ring_settings() -> wiring.Signature:
 
 def ring_state() -> wiring.Signature:
     """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``written``: beats in complete
-    writes since the start; ``told``: the same, when the last report was made; ``starts``; ``cut``: beats in writes that
+    writes since the start; ``told``: its value in the last report; ``starts``; ``cut``: beats in writes that
     a reset cut off; ``held``: beats that have come and were not sent."""
     return wiring.Signature({
         "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "written": Out(POSITION_BITS),
@@ -149,7 +149,7 @@ class Ring(wiring.Component):
             m.d.sync += age.eq(age + 1)
         with m.If(late):
             m.d.sync += flush.eq(1)
-        gone = Signal()          # no last report: data may be missing, and the memory may belong to somebody else
+        gone = Signal()          # no last report: data may be missing, and the memory may have another owner
         with m.If(self.down | ~self.permitted):
             m.d.sync += gone.eq(1)
         with m.Elif(~state.running):

@@ -23,7 +23,7 @@ MPS_BEATS_MIN = 8
 
 
 class Kind(enum.IntEnum):
-    """What a request is, as far as the link distinguishes them."""
+    """Kinds of requests that the link distinguishes."""
 
     #: Memory read: a completion is due.
     READ = 0

@@ -51,7 +51,7 @@ class Unescape(wiring.Component):
     Members
     -------
     i : bytes, without back-pressure.
-    o : symbols, likewise.
+    o : symbols, without back-pressure.
     """
 
     def __init__(self):

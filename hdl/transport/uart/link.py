@@ -15,7 +15,7 @@ __all__ = ["UartLink"]
 
 
 class UartLink(wiring.Component):
-    """A list of connects, in the link's domain.
+    """Connects the parts of the link, in the link's clock domain.
 
     A byte of the stream that is lost or damaged costs its block; the host notices that by the block's CRC. A damaged
     request or reply costs a repetition. Neither has further consequences: after any loss, both sides resynchronize at

@@ -14,7 +14,7 @@ MACHINE, _PATH = 1, 1
 _SEND, _RECEIVED, _ARRIVE, _LEAVE, _GSYNC = 0x10, 0x13, 0x18, 0x19, 0
 #: Longest message of the short form, and the longest whose times are linear.
 _SHORT, _LINEAR = 100, 1000
-#: Two nodes that exchange messages both ways differ by less than this, or a node's stamps are wrong.
+#: Half the difference between the two directions of two nodes is less than this, or a node's stamps are wrong.
 _ASYMMETRY_US = 0.3
 #: A message that takes longer than this many times the mean of the path alone has waited.
 _WAITED = 1.05

@@ -224,12 +224,12 @@ def test_a_wave_may_arrive_late(tmp_path, monkeypatch, slowness, arrives):
                 link.tick, link.pending = 1, b"".join(held)
 
     link.on_poll = play
-    limits, settings = Limits(events=len(made.events())), Settings(follow=True)
+    asked = {"settings": Settings(follow=True), "limits": Limits(events=len(made.events()))}
     if arrives:
-        assert record(Device(link), tmp_path / "run", settings, limits=limits).stopped
+        assert record(Device(link), tmp_path / "run", **asked).stopped
     else:
         link.mute = True
-        cut_short(link, tmp_path / "run", "and the wave that it follows never arrived", settings=settings, limits=limits)
+        cut_short(link, tmp_path / "run", "and the wave that it follows never arrived", **asked)
 
 
 def test_a_slow_disk_is_no_silence_of_the_board(tmp_path, monkeypatch):

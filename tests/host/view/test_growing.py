@@ -1,4 +1,4 @@
-"""The time line of a recording that goes on: a real recorder writes, a real browser follows."""
+"""The timeline of a recording that goes on: a real recorder writes, a real browser follows."""
 
 import os
 import re

@@ -40,7 +40,7 @@ def test_a_click_on_a_loss(losing):
 
 
 def test_from_tab_to_tab(losing):
-    """Whichever was opened first; the time line comes back as it was left."""
+    """Whichever was opened first; the timeline comes back as it was left."""
     for command, arguments, first, text in (("serve", ("-b", losing.path), "live", ""),
                                             ("view", (losing.path,), "timeline", said_of(losing))):
         with served(*arguments, command=command, said=text) as address, browser_page(address) as page:
@@ -58,7 +58,7 @@ def test_from_tab_to_tab(losing):
             closer = picture(page)[:2]
             page.get_by_role("link", name="Live").click()
             has_state(page, "ended")
-            page.get_by_role("link", name="Time line").click()
+            page.get_by_role("link", name="Timeline").click()
             page.wait_for_url("**/timeline/*")
             calm(page)
             assert picture(page)[:2] == closer

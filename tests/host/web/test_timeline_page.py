@@ -1,4 +1,4 @@
-"""The page of a time line, in a browser: zoom, cursors, search, the link, Perfetto."""
+"""The page of a timeline, in a browser: zoom, cursors, search, the link, Perfetto."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What the page of a time line gets, against the RUN's tables."""
+"""What the page of a timeline gets, against the RUN's tables."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The verdicts on rules in the time line: those of `hypermon check`, a list, and marks at the places."""
+"""The verdicts on rules in the timeline: those of `hypermon check`, a list, and marks at the places."""
 
 import asyncio
 import json

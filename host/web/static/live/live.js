@@ -183,7 +183,7 @@ function nodeRow(node) {
   return row;
 }
 
-// A click on a loss opens it in the time line. Rows are made anew only if they change: a user may be about to click.
+// A click on a loss opens it in the timeline. Rows are made anew only if they change: a user may be about to click.
 let shownLosses = '';
 function lossTable(losses, linked) {
   const now = JSON.stringify([losses.slice(-50), linked]);
@@ -194,7 +194,7 @@ function lossTable(losses, linked) {
     const row = document.createElement('tr'), at = `${(from / 1e12).toFixed(6)} s`;
     for (const text of [node, count(lost), linked ? '' : at, duration(to - from)]) row.insertCell().textContent = text;
     if (linked) {
-      row.cells[2].append(Object.assign(document.createElement('a'), { href: timeline(node, from, to), target: '_blank', textContent: at, title: 'Show it in the time line' }));
+      row.cells[2].append(Object.assign(document.createElement('a'), { href: timeline(node, from, to), target: '_blank', textContent: at, title: 'Show it in the timeline' }));
     }
     return row;
   }));
@@ -234,7 +234,7 @@ async function perfetto() {
   }
 }
 
-// The address of a stretch around a loss in the time line: its cursors are at the ends of the loss.
+// The address of a stretch around a loss in the timeline: its cursors are at the ends of the loss.
 function timeline(node, from, to) {
   const around = Math.max((to - from) * 2, 1e6);
   return `../timeline/#${new URLSearchParams({ from: Math.round(from - around), span: Math.round(to - from + 2 * around), a: from, b: to,

@@ -1,4 +1,4 @@
-// The time line: what is shown, how a user moves, and what the server is asked.
+// The timeline: what is shown, how a user moves, and what the server is asked.
 import { ask, of, reason, unpacked } from '../kit/ask.js';
 import { Boards } from '../kit/boards.js';
 import { by, complain, dressed } from '../kit/page.js';
