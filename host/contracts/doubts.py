@@ -163,7 +163,7 @@ def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
 
 
 def slack_of(info: RunInfo, late: int) -> int:
-    """By how much the difference of two stamps of a node may be off. ``late``: windows that one was carried."""
+    """By how much the difference of two stamps of a node may be off. ``late``: windows by which items were carried."""
     scale = info.scale
     clock = -(-10**12 // scale.clock_hz)
     own = scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock
