@@ -34,7 +34,7 @@ import ice40
 import trellis
 from netlist import BitstreamError, Clocks, Wiring, shell, wrapped
 from served import Served, command, recorded, told
-from stimuli import Play, displays, played, random_writes
+from stimuli import Play, displays, mixture, played, random_writes
 
 __all__ = ["BUILT", "Bits", "BitstreamError", "Outcome", "checks", "compared", "found", "main", "plays_of"]
 
@@ -44,7 +44,7 @@ _CAPTURES = Path(os.environ.get("HYPERMON_DATA", _ROOT.parent / "shared" / "data
 #: Board time from the last write until the recording is ended: that of a flush, and of what is then on the line.
 _GRACE_PS = 15 * 10**9
 #: What is asked besides who the board is.
-_PARTS = ("selftest", "displays", "random-1", "random-2")
+_PARTS = ("selftest", "displays", "random-1", "random-2", "mixture-1", "mixture-2")
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,13 @@ def _selftest(uri: str, geometry: Geometry) -> Outcome:
 
 
 def compared(bits: Bits, made: Shell, folder: Path, play: Play) -> Outcome:
-    """A recording of the bits, against the same of `hypermon sim`: rows of `export --to csv`, byte for byte."""
+    """A recording of the bits, against the same of `hypermon sim`: rows of `export --to csv`, and of nodes of several
+    kinds also of `--to events`, byte for byte."""
     geometry = bits.geometry
     ours, theirs = folder / f"{play.name}-bits", folder / f"{play.name}-sim"
     done = command("sim", play.csv, "-o", theirs, "--nodes", str(geometry.nodes), "--clock", str(geometry.clock_hz),
-                   *play.options)
-    expected, said = _exported(theirs)
+                   *play.options, *play.wired)
+    expected, said = _exported(theirs, play)
     if done.returncode or not expected:
         return Outcome(play.name, False, f"`hypermon sim` gave nothing to compare with: {done.stderr.strip()} {said}")
     began = time.monotonic()
@@ -165,7 +166,7 @@ def compared(bits: Bits, made: Shell, folder: Path, play: Play) -> Outcome:
     seconds = time.monotonic() - began
     if not ours.exists():
         return Outcome(play.name, False, f"`hypermon record` recorded nothing: {_last(done.stderr)}")
-    got, said = _exported(ours)
+    got, said = _exported(ours, play)
     for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
         if one != other:
             return Outcome(play.name, False, f"event {number} of {len(expected)} is {one}, in the simulation {other}")
@@ -177,10 +178,11 @@ def compared(bits: Bits, made: Shell, folder: Path, play: Play) -> Outcome:
                    f"{seconds:.0f} s)")
 
 
-def _exported(run: Path) -> tuple[list[str], str]:
-    """Rows of a run's events, and what `export` had to say, which is nothing if nothing is missing."""
-    done = command("export", run, "--to", "csv", "-")
-    return done.stdout.splitlines()[1:], done.stderr.strip()
+def _exported(run: Path, play: Play) -> tuple[list[str], str]:
+    """Rows of a run's items, and what `export` had to say, which is nothing if nothing is missing."""
+    done = [command("export", run, "--to", to, "-") for to in (("csv", "events") if play.wired else ("csv",))]
+    return [row for one in done for row in one.stdout.splitlines()[1:]], "; ".join(
+        one.stderr.strip() for one in done if one.stderr.strip())
 
 
 def _last(text: str) -> str:
@@ -188,8 +190,11 @@ def _last(text: str) -> str:
 
 
 def plays_of(bits: Bits, folder: Path, bursts: int) -> list[Play]:
-    """What is recorded: random writes in both kinds of windows and edges, and the displays if there are captures."""
+    """What is recorded: random writes in both kinds of windows and edges, and the displays if there are captures; of
+    nodes of several kinds, what such nodes send."""
     rate = bits.link.bytes_per_second
+    if bits.geometry.fronts:
+        return [mixture(folder, bits.geometry, rate, bursts=bursts, seed=seed) for seed in (1, 2)]
     made = [random_writes(folder, bits.geometry, rate, bursts=bursts, seed=1, window="800", edge="rising"),
             random_writes(folder, bits.geometry, rate, bursts=bursts, seed=2, window="1", edge="both")]
     return [displays(_CAPTURES, folder, bits.geometry, rate), *made] if _CAPTURES.is_dir() else made
@@ -206,7 +211,7 @@ def found(board: Board, out: Path, say: Callable[[str], None]) -> tuple[dict[str
     link = next((link for link in board.links if link.kind == "uart"), None)
     if link is None:
         raise BitstreamError(f"{board.name} has no serial port, which is the only way to its bits here")
-    config = board.configs[0]
+    config = board.config(None) if board.ports else board.configs[0]
     described = out / f"{board.stem(config, link)}.json"
     if not described.exists():
         kept = _ROOT / "docs" / "boards" / described.name
@@ -227,6 +232,8 @@ def main(argv: list[str] | None = None) -> None:
     """Command line; exit status 1 if a check fails."""
     parser = argparse.ArgumentParser(prog="make bitstream-check", description=__doc__.partition("\n")[0])
     parser.add_argument("board", nargs="+", help="as `hypermon pinout` lists them")
+    parser.add_argument("--ports", help="as of `hypermon build`: nodes of several kinds")
+    parser.add_argument("--clock", type=int, help="as of `hypermon build`: a slower clock, in Hz")
     parser.add_argument("--built", type=Path, default=BUILT, help="folder of `hypermon build`")
     parser.add_argument("--bursts", type=int, default=20, help="of random writes, each recording (default 20)")
     parser.add_argument("--only", action="append", choices=_PARTS, help="besides `info`; may be repeated")
@@ -236,7 +243,8 @@ def main(argv: list[str] | None = None) -> None:
         print(f"none   displays: no real captures in {_CAPTURES}; set HYPERMON_DATA to what has sr/", flush=True)
     for name in args.board:
         try:
-            board = find(name)
+            board = find(name) if args.clock is None else find(name).clocked(args.clock)
+            board = board if args.ports is None else board.mixed(args.ports)
             bits = Bits(board, *found(board, args.built, _say))
             print(f"{bits.built['bitstream']}: sha256 {bits.built['sha256'][:16]}...", flush=True)
             with tempfile.TemporaryDirectory() as scratch:

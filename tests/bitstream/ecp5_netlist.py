@@ -7,11 +7,12 @@ from typing import NamedTuple
 from netlist import BitstreamError, Clocks
 from trellis import Fabric, Tile, Wire
 
-__all__ = ["Chip", "Pad", "Writers"]
+__all__ = ["PLLS", "Chip", "Pad", "Writers"]
 
-#: Tiles of PLLs: kinds of the two, and where the cell is, seen from the first.
-_PLLS = {"PLL0_UL": ("PLL1_UL", (1, 0)), "PLL0_LL": ("BANKREF8", (0, -1)), "PLL0_LR": ("PLL1_LR", (0, -1)),
-         "PLL0_UR": ("PLL1_UR", (-1, 0))}
+#: Tiles of PLLs: kinds of the two, of the second as :meth:`~.trellis.Fabric.tile` takes them, and where the second and
+#: the cell are, seen from the first.
+PLLS = {"PLL0_UL": ("PLL1_UL", (0, 1), (1, 0)), "PLL0_LL": ("BANKREF8", (1, 0), (0, -1)),
+         "PLL0_LR": ("PLL1_LR BANKREF4", (-1, 0), (0, -1)), "PLL0_UR": ("PLL1_UR", (0, 1), (-1, 0))}
 
 
 class Pad(NamedTuple):
@@ -49,10 +50,10 @@ class Chip:
         self.plls = {}
         for place, tiles in fabric.tiles.items():
             for tile in tiles:
-                if tile.kind in _PLLS and fabric.value([tile], "MODE") == "EHXPLLL":
-                    second, (right, down) = _PLLS[tile.kind]
-                    x = place[0] + (1 if tile.kind in ("PLL0_LL", "PLL0_UL") else -1)
-                    self.plls[place[0] + right, place[1] + down] = [tile, fabric.tile(x, place[1], second)]
+                if tile.kind in PLLS and fabric.value([tile], "MODE") == "EHXPLLL":
+                    second, (x, y), (right, down) = PLLS[tile.kind]
+                    self.plls[place[0] + right, place[1] + down] = [
+                        tile, fabric.tile(place[0] + x, place[1] + y, second)]
         self._todo: list[Wire] = []
         self._known: dict[Wire, Wire | None] = {}
         self._written: set[str] = set()

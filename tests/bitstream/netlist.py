@@ -13,11 +13,12 @@ from pathlib import Path
 
 from amaranth.build import Resource
 from hypermon.boards.clocks.ice40_pll import made_hz
-from hypermon.boards.model.board import PIN_ROLES, Board
+from hypermon.boards.model.board import Board
 from hypermon.boards.model.links import BoardLink
-from hypermon.boards.pinout.pinout import wires
+from hypermon.boards.pinout.pinout import kept, wires
+from hypermon.boards.registry import find
 from hypermon.boards.toolchain.top import platform_of
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import PORT_BITS, Geometry
 from hypermon.sim.virtual.build import Shell
 from hypermon.sim.virtual.uart_board import HARNESS
 
@@ -46,7 +47,7 @@ class Wiring:
     clock : of the oscillator.
     rx, tx : of the serial port, as the FPGA sees it.
     lamp : lit while time runs; ``lamp_low``: at the low level.
-    nodes : of each, its strobe and its data, lowest bit first.
+    nodes : of each, its strobe and its data, lowest bit first; or the fewer wires of a node with a front end.
     """
 
     clock: str
@@ -63,11 +64,11 @@ class Wiring:
         name, _, number = board.lamps[0].partition(":")
         lamp = platform.lookup(name, int(number))
         uart = {sub.name: sub.ios[0].names[0] for sub in platform.lookup(link.resource, 0).ios}
-        wide, every = len(PIN_ROLES), [wire.ball for wire in wires(board)]
+        every = wires(board, kept(board, find(board.name)))
         return cls(
             clock=ball(platform, platform.lookup(platform.default_clk, 0)), rx=ball(platform, uart["rx"]),
             tx=ball(platform, uart["tx"]), lamp=ball(platform, lamp), lamp_low=lamp.ios[0].invert,
-            nodes=tuple(tuple(every[n * wide:(n + 1) * wide]) for n in range(nodes)))
+            nodes=tuple(tuple(wire.ball for wire in every if wire.node == n) for n in range(nodes)))
 
     def swapped(self, one: tuple[int, int], other: tuple[int, int]) -> "Wiring":
         """With two pins of nodes exchanged, each a node and its place among the five."""
@@ -150,7 +151,7 @@ def wrapped(chip: str, wiring: Wiring) -> str:
               wiring.lamp: ("output", "lamp")}
     for number, (strobe, *data) in enumerate(wiring.nodes):
         wanted[strobe] = ("input", f"strobe[{number}]")
-        wanted |= {ball: ("input", f"data[{len(data) * number + bit}]") for bit, ball in enumerate(data)}
+        wanted |= {ball: ("input", f"data[{PORT_BITS * number + bit}]") for bit, ball in enumerate(data)}
     if wrong := [f"{ball} ({net}) is {there.get(f'pin_{ball}', 'unused')}, not {way}"
                  for ball, (way, net) in wanted.items() if there.get(f"pin_{ball}") != way]:
         raise BitstreamError(f"pins of the board that are otherwise in the bits: {'; '.join(wrong)}")
@@ -160,7 +161,7 @@ def wrapped(chip: str, wiring: Wiring) -> str:
         raise BitstreamError(f"pins that the bits read, and the board does not name: {', '.join(sorted(spare))}")
     connected = ", ".join(f".{name}({known[name]})" for name in there if name in known)
     return (f"{chip}\nmodule hypermon(input clk, link_clk, rst, rx, output tx, running, "
-            f"input [{4 * nodes - 1}:0] data, input [{nodes - 1}:0] strobe);\n"
+            f"input [{PORT_BITS * nodes - 1}:0] data, input [{nodes - 1}:0] strobe);\n"
             f"wire lamp;\nassign running = {'~' * wiring.lamp_low}lamp;\nchip chip({connected});\nendmodule\n")
 
 

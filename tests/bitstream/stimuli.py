@@ -5,16 +5,22 @@ microsecond: the board at the pins is seen to run one clock after its time began
 """
 
 import random
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from hypermon.boards.model.reach import level_ns
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Front, Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
-__all__ = ["DISPLAYS", "Play", "displays", "played", "random_writes"]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.sim.fronted import Node
+
+__all__ = ["DISPLAYS", "Play", "displays", "mixture", "played", "random_writes"]
 
 #: Capture and its channels of data and strobe; falling edges count.
 DISPLAYS = (
@@ -29,13 +35,14 @@ _FRAME_BYTES, _CHANGE_BYTES = 28, 12
 
 @dataclass(frozen=True)
 class Play:
-    """A recording to be made: its name, the stimulus, options of `hypermon sim` and `record`, and the board time at
-    which it has been played."""
+    """A recording to be made: its name, the stimulus, options of `hypermon sim` and `record`, the board time at which
+    it has been played, and more options of `hypermon sim`."""
 
     name: str
     csv: Path
     options: tuple[str, ...]
     until_ps: int
+    wired: tuple[str, ...] = ()
 
 
 def displays(captures: Path, into: Path, geometry: Geometry, bytes_per_second: int) -> Play:
@@ -104,6 +111,41 @@ def _writes(choose: random.Random, now: int, geometry: Geometry, count: int, edg
         yield now, 16 | nibble
         now += hold()
         yield now, nibble
+
+
+def mixture(into: Path, geometry: Geometry, bytes_per_second: int, *, bursts: int, seed: int) -> Play:
+    """Random nibbles, bytes and packets of nodes of several kinds, in bursts after which the link has time for all."""
+    choose = random.Random(seed)
+    rates = {Front.UART: 1_000_000, Front.SWO: 2_000_000}
+    senders = {n: Node(front, Fraction(10**12, rates[front]), choose) for n, front in enumerate(geometry.fronts)
+               if front in rates}
+    rows = [(_START_PS // 2, n, 16) for n in senders]       # a line is high while nothing is sent
+    start, level = 50 * _START_PS, [0] * geometry.nodes
+    for _ in range(bursts):
+        items, last = 0, start
+        for n in choose.sample(range(geometry.nodes), choose.randint(1, geometry.nodes)):
+            now, count = start + choose.randrange(3) * choose.randrange(2_000_000), choose.randint(1, 8)
+            if n not in senders:
+                writes = list(_writes(choose, now, geometry, count, "rising", level[n]))
+                rows += ((time, n, port) for time, port in writes)
+                now, level[n] = writes[-1]
+            else:
+                node = senders[n]
+                node.at = Fraction(now)
+                if node.front is Front.UART:
+                    node.single(count)
+                else:
+                    for _ in range(count):
+                        node.event()
+                now = int(node.at)
+            items, last = items + count, max(last, now)
+        start = last + 10**12 * _FRAME_BYTES * items // bytes_per_second + choose.randrange(1_000_000)
+    rows += ((int(time), n, port) for n, node in senders.items() for time, port in node.wires.ports())
+    rows.sort(key=lambda row: row[:2])
+    rate = [word for front, hz in rates.items() for word in ("--front-rate", f"{front.name.lower()}={hz}")]
+    wired = [word for n, node in senders.items() for word in ("--front", f"{n}={node.front.name.lower()}")]
+    made = _written(f"mixture-{seed}", into, rows, ("--config", "extended", "--window", "1", *rate))
+    return replace(made, wired=tuple(wired))
 
 
 def _written(name: str, into: Path, rows: list[tuple[int, int, int]], options: tuple[str, ...]) -> Play:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import ecp5
 import ecp5_slices
 import trellis
-from ecp5_netlist import Chip
+from ecp5_netlist import PLLS, Chip
 from netlist import BitstreamError, Clocks
 
 CLOCKS = Clocks(oscillator_hz=25_000_000, capture_hz=120_000_000, link_hz=50_000_000)
@@ -46,6 +46,18 @@ enum: CLKOP_ENABLE ENABLED
 enum: CLKOS2_ENABLE ENABLED
 enum: CLKOS_ENABLE ENABLED
 """
+
+
+@pytest.mark.parametrize(("size", "count"), [("12F", 2), ("25F", 2), ("45F", 4), ("85F", 4)])
+def test_each_pll_has_its_second_tile(size, count):
+    grid = trellis._grid(f"LFE5U-{size}")
+    at = {(tile.place, tile.kind) for tile in grid.values()}
+    plls = [tile for tile in grid.values() if tile.kind in PLLS]
+    assert len(plls) == count
+    for tile in plls:
+        kinds, (x, y), _ = PLLS[tile.kind]
+        there = {kind for place, kind in at if place == (tile.place[0] + x, tile.place[1] + y)}
+        assert there & set(kinds.split()), tile
 
 
 def value(text, **pins):
