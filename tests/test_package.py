@@ -226,8 +226,7 @@ FLOORS = {
         "uart_server demo commands",
     ),
     "studies": (
-        "compact",
-        "figures machine/core machine/analysis scale",
+        "page machine/core machine/analysis scale",
         "machine/machines",
         "machine/page",
         "ipsc/machine",
@@ -285,7 +284,7 @@ ACROSS = {
     "sim/bench": "hdl/layout hdl/verilog host host/device host/errors host/link host/record",
     "sim/demo": "host/dictionary host/errors host/run",
     "studies/ipsc/machine": "host/dictionary",
-    "studies/figures": "host/errors host/report",
+    "studies/page": "host/errors host/report",
     "studies/ipsc/paper": "hdl/layout host/errors host/report host/run sim/cache sim/virtual",
     "studies/ipsc/runs":
         "hdl/input hdl/layout hdl/merge hdl/sinks/classic hdl/time host/errors host/events host/record host/run "
@@ -295,7 +294,7 @@ ACROSS = {
         "hdl/layout host/blocks host/device host/diagnose host/dictionary host/record host/run sim/stimulus "
         "sim/virtual",
     "studies/machine/machines": "host/errors host/run sim/cache sim/virtual",
-    "studies/machine/page": "host/errors host/report host/run",
+    "studies/machine/page": "host/report host/run",
     "sim/pins": "host/errors",
     "sim/pytest_plugin": "host/contracts host/errors host/record host/recording host/run",
     "sim/emulate": "host host/errors",

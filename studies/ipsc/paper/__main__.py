@@ -1,20 +1,18 @@
 """``make paper``: sections 5 and 6 of the paper, run again, as a page with figures and tables."""
 
-import os
-import sys
 import time
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
 from hypermon.host.errors import HypermonError
-from hypermon.studies.figures import BUILT, available
 from hypermon.studies.ipsc.paper import figures
 from hypermon.studies.ipsc.paper.evaluation import HOWS, evaluate
 from hypermon.studies.ipsc.paper.evaluation import add as add_rows
 from hypermon.studies.ipsc.paper.page import page
 from hypermon.studies.ipsc.programs import PROGRAMS
 from hypermon.studies.ipsc.runs.tables import Evaluation
+from hypermon.studies.page.command import BUILT, JOBS, cpu_s, progress, run
+from hypermon.studies.page.figures import available
 
 __all__ = ["write"]
 
@@ -48,11 +46,6 @@ def _frames(context: click.Context, option: click.Parameter, value: str) -> int 
     return int(value)
 
 
-def _cpu_minutes() -> float:
-    """Processor time of this process and of the child processes that it has waited for."""
-    return sum(used.ru_utime + used.ru_stime for used in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN))) / 60
-
-
 @click.command()
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("docs"),
               show_default=True, help="Where paper.md and paper/ go.")
@@ -62,8 +55,7 @@ def _cpu_minutes() -> float:
               metavar="N",
               help="Approximate number of frames per run on the board; all: the paper's full length, some hours. "
                    "Runs without a board always have the full length.")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
-              help="Processes.")
+@JOBS
 @click.option("--add", type=click.Choice(HOWS[2:]), default=None, metavar="RECORDER",
               help="Run the programs with this recorder only, and add them to the tables.")
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables.")
@@ -75,38 +67,18 @@ def paper(folder: Path, values: Path, frames: int | None, jobs: int, add: str | 
         return
     begin = time.monotonic()
     earlier = Evaluation.load(values) if add else None
-
-    def said(done: int, total: int, name: str) -> None:
-        passed = time.monotonic() - begin
-        left = passed * (total - done) / done
-        print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {left / 60:4.1f} to go: {name}", flush=True)
-
     if add and earlier:
-        add_rows(earlier, add, frames, jobs, said)
+        add_rows(earlier, add, frames, jobs, progress())
         write(earlier, folder, values)
         return
     print("The first run waits for three virtual boards to be built: two minutes, once.", flush=True)
-    done = evaluate(frames, jobs, said)
+    done = evaluate(frames, jobs, progress())
     command = "make paper" if frames == _FRAMES else f'make paper ARGS="--frames {frames or "all"}"'
     done.tables["made"] = [{"command": command, "frames": frames or "all",
-                            "minutes": (time.monotonic() - begin) / 60, "cpu_minutes": _cpu_minutes()}]
+                            "minutes": (time.monotonic() - begin) / 60, "cpu_minutes": cpu_s() / 60}]
     write(done, folder, values)
     print(f"{folder / 'paper.md'} is written.")
 
 
-def main() -> None:
-    """Exit status 0; 2 and one line on stderr if something failed."""
-    try:
-        paper(standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
-    except (click.ClickException, HypermonError) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        print(f"paper: {message}", file=sys.stderr)
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        sys.exit(130)
-
-
 if __name__ == "__main__":
-    main()
+    run(paper, "paper")

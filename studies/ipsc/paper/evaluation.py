@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -33,6 +32,7 @@ from hypermon.studies.ipsc.runs.tables import Evaluation, Row
 from hypermon.studies.ipsc.runs.waves import waves
 from hypermon.studies.ipsc.runs.windows import bench_frames
 from hypermon.studies.ipsc.runs.work_fit import work_cycles
+from hypermon.studies.page.runs import Said, in_parallel
 
 __all__ = ["BENCH_BYTES", "BENCH_NODES", "BUS_RATES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "add",
            "evaluate", "share_of"]
@@ -213,7 +213,7 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
         yield f"tried: {name}", function, (frames,)
 
 
-def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None]) -> Evaluation:
+def evaluate(frames: int | None, jobs: int, said: Said) -> Evaluation:
     """Runs everything. After an interruption, completed runs are not repeated.
 
     Parameters
@@ -221,24 +221,22 @@ def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None
     frames : approximate length, in frames, of each run of a program and of the bandwidth test, or the paper's length if
         that is less; None: all are as long as the paper's.
     jobs : processes.
-    said : called with the number of completed runs, the number of all runs, and the name of the last one.
+    said : as of :func:`~.page.runs.in_parallel`.
     """
     done = Evaluation()
     kept = _kept(frames, [library(monitor.geometry) for monitor in BOARDS.values()])
     kept.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        tasks = {pool.submit(_once, kept / f"{number}.json", function, arguments): name
-                 for number, (name, function, arguments) in enumerate(_tasks(frames))}
-        for count, task in enumerate(as_completed(tasks), 1):
-            for table, rows in task.result().items():
-                done.tables[table] += rows
-            said(count, len(tasks), tasks[task])
+    tasks = {name: partial(_once, kept / f"{number}.json", function, arguments)
+             for number, (name, function, arguments) in enumerate(_tasks(frames))}
+    for _, tables in in_parallel(tasks, jobs, said):
+        for table, rows in tables.items():
+            done.tables[table] += rows
     rmtree(kept)
     done.sort()
     return done
 
 
-def add(done: Evaluation, how: str, frames: int | None, jobs: int, said: Callable[[int, int, str], None]) -> None:
+def add(done: Evaluation, how: str, frames: int | None, jobs: int, said: Said) -> None:
     """Runs the programs with one recorder, and adds them to the tables of an earlier evaluation.
 
     Parameters
@@ -253,15 +251,14 @@ def add(done: Evaluation, how: str, frames: int | None, jobs: int, said: Callabl
     """
     again = [("raw", "software", how), NODES, PROGRAMS]
     rows, tried = [], []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        tasks = {pool.submit(_program, program, nodes, what, share_of(program, nodes, frames)):
-                 f"{program}, {nodes} nodes, {what}" for what, nodes, program in product(*again)}
-        tasks |= {pool.submit(_with_event, program, share_of(program, NODES[-1], frames)): f"{program}, {WITH_EVENT}"
-                  for program in PROGRAMS}
-        for count, task in enumerate(as_completed(tasks), 1):
-            rows += task.result().get("programs", [])
-            tried += task.result().get("tried", [])
-            said(count, len(tasks), tasks[task])
+    tasks = {f"{program}, {nodes} nodes, {what}": partial(_program, program, nodes, what,
+                                                          share_of(program, nodes, frames))
+             for what, nodes, program in product(*again)}
+    tasks |= {f"{program}, {WITH_EVENT}": partial(_with_event, program, share_of(program, NODES[-1], frames))
+              for program in PROGRAMS}
+    for _, tables in in_parallel(tasks, jobs, said):
+        rows += tables.get("programs", [])
+        tried += tables.get("tried", [])
     for row in rows:
         if row["how"] != how:
             kept = done.row(row["program"], row["nodes"], row["how"])

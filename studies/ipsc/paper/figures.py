@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.report.style import TEXT
-from hypermon.studies.figures import cross, legend, panes, save
 from hypermon.studies.ipsc.programs import PROGRAMS
 from hypermon.studies.ipsc.runs.monitor import CLASSIC
 from hypermon.studies.ipsc.runs.printed_values import NODES, ONE_NODE, TABLE_2, TITLES, TWO_NODES, VOLUMES
 from hypermon.studies.ipsc.runs.tables import Evaluation, Series
+from hypermon.studies.page.figures import cross, legend, panes, save
 
 __all__ = ["bandwidth", "merging", "rates", "vectors", "volumes", "wished", "writes"]
 

@@ -34,6 +34,7 @@ from hypermon.studies.ipsc.runs.printed_values import (
     Printed,
 )
 from hypermon.studies.ipsc.runs.tables import TABLES, Evaluation
+from hypermon.studies.page.markdown import table
 
 __all__ = ["page"]
 
@@ -47,9 +48,7 @@ _MERGED_BYTES = 3
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    lines = [list(head)]
-    lines += [["---", *["---:"] * (len(lines[0]) - 1)], *([str(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table(head, rows, numbers=True)
 
 
 def _beside(value: float, printed: float, form: str = ",.0f") -> str:

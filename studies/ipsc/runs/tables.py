@@ -1,16 +1,14 @@
 """The evaluation's measurements as tables: stored as CSV, and read back."""
 
-import csv
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.errors import HypermonError
+from hypermon.studies.page.tables import Row, Tables, load, save
 
-__all__ = ["Evaluation", "Row", "TABLES"]
+__all__ = ["TABLES", "Evaluation", "Row"]
 
-Row = dict[str, Any]
 Series = npt.NDArray[np.float64]
 
 #: Name of each table, and the columns by which it is sorted.
@@ -45,7 +43,7 @@ class Evaluation:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, list[Row]] = {name: [] for name in TABLES}
+        self.tables: Tables = {name: [] for name in TABLES}
 
     def sort(self) -> None:
         """Sorts the rows into an order that does not depend on which run ended first."""
@@ -85,12 +83,7 @@ class Evaluation:
 
     def save(self, folder: Path) -> None:
         """Writes a CSV file of each table into the folder, which is created if necessary."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, rows in self.tables.items():
-            with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(max(rows, key=len)), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+        save(self.tables, folder)
 
     @classmethod
     def load(cls, folder: Path) -> "Evaluation":
@@ -101,21 +94,8 @@ class Evaluation:
         HypermonError
             if one does not exist.
         """
-        done = cls()
-        for name in TABLES:
-            path = folder / f"{name}.csv"
-            if not path.is_file():
-                raise HypermonError(f"{path}: not there; without --again it is made")
-            with open(path, newline="", encoding="utf-8") as file:
-                done.tables[name] = [{key: _value(text) for key, text in row.items() if text}
-                                     for row in csv.DictReader(file)]
+        done, there = cls(), load(folder)
+        if missing := [name for name in TABLES if name not in there]:
+            raise HypermonError(f"{folder / missing[0]}.csv: not there; without --again it is made")
+        done.tables = {name: there[name] for name in TABLES}
         return done
-
-
-def _value(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text

@@ -1,5 +1,5 @@
 """The page ``docs/machines.md``: runs, rows and their classes, figures.
 
-Flow: tables, blind, tasks, evaluation, rows, ipsc860_rows, asciq_rows, sp2_rows, qsnet_rows, blind_rows, figures, page,
+Flow: blind, tasks, evaluation, rows, ipsc860_rows, asciq_rows, sp2_rows, qsnet_rows, blind_rows, figures, page,
     __main__
 """

@@ -1,21 +1,20 @@
 """``make machines``: the measurements of four more papers, repeated, as a page with figures and tables."""
 
-import os
-import sys
-import time
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
-from hypermon.host.errors import HypermonError
-from hypermon.studies.figures import BUILT, available
 from hypermon.studies.machine.page.evaluation import evaluate, over
 from hypermon.studies.machine.page.figures import draw
 from hypermon.studies.machine.page.page import all_rows, page, plain
 from hypermon.studies.machine.page.rows import Data
-from hypermon.studies.machine.page.tables import Row, Tables, load, save
+from hypermon.studies.page.command import BUILT, JOBS, cpu_s, progress, run
+from hypermon.studies.page.figures import available
+from hypermon.studies.page.tables import Row, Tables, load, save
 
 __all__ = ["write"]
+
+#: Of the values in tables.
+_DIGITS = 9
 
 
 def write(tables: Tables, folder: Path, values: Path) -> None:
@@ -25,17 +24,16 @@ def write(tables: Tables, folder: Path, values: Path) -> None:
     data = Data(tables)
     tables["rows"] = plain(all_rows(data))
     (folder / "machines.md").write_text(page(tables, draw(data, beside)), "utf-8")
-    save(tables, values)
+    save(tables, values, _DIGITS)
 
 
 def _made(tables: Tables, share: float, done: Tables, chosen: list[str]) -> Row:
     """How the tables were made: the options, what this evaluation added, and its processor time."""
-    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     runs = done.get("runs", [])
     return {"options": " ".join([f"--share {share:g}", *chosen]), "share": f"{100 * share:g} %",
             "events": sum(row["events"] for row in tables.get("runs", [])), "runs": len(runs),
             "recorded": sum(bool(row["recorded"]) for row in runs),
-            "cpu_s": round(sum(one.ru_utime + one.ru_stime for one in used))}
+            "cpu_s": round(cpu_s())}
 
 
 @click.command()
@@ -50,8 +48,7 @@ def _made(tables: Tables, share: float, done: Tables, chosen: list[str]) -> Row:
 @click.option("--run", "begins", multiple=True, metavar="TEXT",
               help="Only runs whose names begin with TEXT; the rows of the others stay.")
 @click.option("--minutes", type=click.FloatRange(0), help="Begin no run later; rows without one say so.")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
-              help="Processes.")
+@JOBS
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables.")
 def machines(folder: Path, values: Path, share: float, only: tuple[str, ...], begins: tuple[str, ...],
              minutes: float | None, jobs: int, again: bool) -> None:
@@ -60,15 +57,8 @@ def machines(folder: Path, values: Path, share: float, only: tuple[str, ...], be
     if again:
         write(load(values), folder, values)
         return
-    begin = time.monotonic()
-
-    def said(done: int, total: int, name: str) -> None:
-        passed = time.monotonic() - begin
-        print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {passed * (total - done) / done / 60:4.1f} to "
-              f"go: {name}", flush=True)
-
     old = load(values) if (only or begins) and (values / "runs.csv").is_file() else {}
-    done = evaluate(share, jobs, said, only=only, begins=begins, minutes=minutes)
+    done = evaluate(share, jobs, progress(), only=only, begins=begins, minutes=minutes)
     tables = over(old, done)
     tables["made"] = [_made(tables, share, done, [*(f"--only {name}" for name in only),
                                                   *(f"--run '{name}'" for name in begins)])]
@@ -76,19 +66,5 @@ def machines(folder: Path, values: Path, share: float, only: tuple[str, ...], be
     print(f"{folder / 'machines.md'} is written.")
 
 
-def main() -> None:
-    """Exit status 0; 2 and one line on stderr if something failed."""
-    try:
-        machines(standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
-    except (click.ClickException, HypermonError) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        print(f"machines: {message}", file=sys.stderr)
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        sys.exit(130)
-
-
 if __name__ == "__main__":
-    main()
+    run(machines, "machines")

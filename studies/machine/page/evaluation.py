@@ -1,37 +1,29 @@
 """All runs of ``make machines``, in parallel processes; recordings are kept under a hash of the nodes' port writes."""
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from functools import partial
 
-from hypermon.studies.machine.page.tables import Tables
 from hypermon.studies.machine.page.tasks import tasks
+from hypermon.studies.page.runs import Said, in_parallel
+from hypermon.studies.page.tables import Tables
 
 __all__ = ["evaluate", "over"]
 
 
-def evaluate(share: float, jobs: int, said: Callable[[int, int, str], None], *, only: tuple[str, ...] = (),
+def evaluate(share: float, jobs: int, said: Said, *, only: tuple[str, ...] = (),
              begins: tuple[str, ...] = (), minutes: float | None = None) -> Tables:
     """Runs everything.
 
     Parameters
     ----------
     share : of the runs' full lengths. ``jobs``: processes.
-    said : called with the number of completed runs, the number of all runs, and the name of the last one.
+    said : as of :func:`~.page.runs.in_parallel`.
     only : machines; none: all. ``begins``: of the names of runs; none: all. ``minutes``: no run begins later.
     """
     end = None if minutes is None else time.time() + 60 * minutes
     names = [task.name for task in tasks(share) if (not only or task.machine in only)
              and (not begins or task.name.startswith(begins))]
-    done: dict[str, Tables] = {}
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(_one, share, name, end): name for name in names}
-        for count, future in enumerate(as_completed(running), 1):
-            tables = future.result()
-            if tables is not None:
-                done[running[future]] = tables
-                said(count, len(names), running[future])
+    done = dict(in_parallel({name: partial(_one, share, name, end) for name in names}, jobs, said))
     merged: Tables = {}
     for name in names:
         for table, rows in done.get(name, {}).items():

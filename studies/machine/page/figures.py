@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.report.style import GREY, GRID, INK, TEXT
-from hypermon.studies.figures import cross, legend, panes, save
 from hypermon.studies.machine.core.network import ecube
 from hypermon.studies.machine.machines.ipsc860 import EDGES_1, EDGES_2, NODE_PATHS
 from hypermon.studies.machine.page import asciq_rows, qsnet_rows, sp2_rows
 from hypermon.studies.machine.page.rows import Data
+from hypermon.studies.page.figures import cross, legend, panes, save
 
 __all__ = ["draw"]
 

@@ -1,15 +1,15 @@
 """The page: counts of the classes, every prediction with its deviation, then a table and figures for each machine."""
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from textwrap import fill
 
 from hypermon.studies.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.studies.machine.page.blind_rows import blind
 from hypermon.studies.machine.page.rows import CLASSES, LEAST, Data, Row, judged
-from hypermon.studies.machine.page.tables import Row as Plain
-from hypermon.studies.machine.page.tables import Tables
+from hypermon.studies.page.markdown import table
+from hypermon.studies.page.tables import Row as Plain
+from hypermon.studies.page.tables import Tables
 
 __all__ = ["all_rows", "page", "plain"]
 
@@ -72,21 +72,15 @@ def _met(row: Row) -> str:
     return "-" if row.met is None else "yes" if row.met else "**no**"
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [list(head)]
-    lines += [["---"] * len(lines[0]), *([str(cell).replace("|", "/") for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _counts(rows: dict[str, list[Row]]) -> str:
     kinds = {name: Counter(row.kind for row in own) for name, own in rows.items()}
     body = [(f"**{kind}**", CLASSES[kind], *(str(kinds[name][kind]) for name in rows),
              str(sum(own[kind] for own in kinds.values()))) for kind in CLASSES]
-    return _table(("class", "meaning", *(_TITLES[name].split(" (")[0] for name in rows), "all"), body)
+    return table(("class", "meaning", *(_TITLES[name].split(" (")[0] for name in rows), "all"), body)
 
 
 def _predicted(rows: dict[str, list[Row]]) -> str:
-    return _table(("machine", "predicted", "paper", "here", "deviation", "accepted", "met"),
+    return table(("machine", "predicted", "paper", "here", "deviation", "accepted", "met"),
                   ((_TITLES[name].split(" (")[0], row.what, row.paper, row.ours or "-", row.deviation, row.accept,
                     _met(row)) for name, own in rows.items() for row in own if row.kind == "P"))
 
@@ -102,7 +96,7 @@ def _lengths(runs: list[Plain]) -> str:
             lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(", "), str(len(own)),
                           f"{sum(int(row['events']) for row in own):,}", f"{sum(seconds) / len(own):.3g} s", full,
                           f"{sum(spent):.0f} s" if spent else "-"))
-    return _table(("machine", "prefix of the runs' names", "runs", "events", "emulated time per run",
+    return table(("machine", "prefix of the runs' names", "runs", "events", "emulated time per run",
                    "full length", "processor time"), lines)
 
 
@@ -110,12 +104,12 @@ def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
     module = _MODULES[name]
     compared = sum(row.kind in ("P", "F") for row in rows)
     free = "".join(f"- {one}\n" for one in module.FREE)
-    table = _table(("figure", "paper", "class", "accepted", "here", "deviation", "met", "why"),
+    listed = table(("figure", "paper", "class", "accepted", "here", "deviation", "met", "why"),
                    ((row.what, row.paper, row.kind, row.accept, row.ours or "-", row.deviation, _met(row), row.note)
                     for row in rows))
     drawn = "\n\n".join(f"![{_ALT[file]}](machines/{file})\n\n{caption}" for file, caption in figures)
     return (f"## {_TITLES[name]}\n\n{module.TERMS}\n\nFree parameters {len(module.FREE)}, figures compared {compared}"
-            f"{':' if free else '.'}\n\n{free + chr(10) if free else ''}{table}\n\n{drawn}\n")
+            f"{':' if free else '.'}\n\n{free + chr(10) if free else ''}{listed}\n\n{drawn}\n")
 
 
 def _lost(items: int) -> str:
@@ -148,7 +142,7 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
         missing=f" {missing} rows have no run yet." if missing else "",
         least=LEAST, lost=_lost(sum(int(row["lost"]) for row in runs)), made=_made(made, len(runs)),
         lengths=_lengths(runs),
-        disturbed=_table(("run", "events", "slowdown compared with the run without events"), (
+        disturbed=table(("run", "events", "slowdown compared with the run without events"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),
         machines="\n".join(_machine(name, own, figures.get(name, [])) for name, own in rows.items()))

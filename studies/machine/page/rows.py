@@ -5,7 +5,7 @@ from math import floor, inf, log10
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypermon.studies.machine.page.tables import Tables
+from hypermon.studies.page.tables import Tables
 
 __all__ = ["CLASSES", "LEAST", "Data", "Row", "beside", "judged", "shown", "spread", "text", "within"]
 

@@ -18,7 +18,7 @@ from hypermon.studies.machine.machines import asciq, ipsc860, qsnet, sp2
 from hypermon.studies.machine.machines.commands import counted, kept
 from hypermon.studies.machine.machines.elan import ELAN, MAIN, Model
 from hypermon.studies.machine.page.blind import drawn_asciq, drawn_ipsc860, drawn_qsnet, drawn_sp2
-from hypermon.studies.machine.page.tables import Row, Tables
+from hypermon.studies.page.tables import Row, Tables
 
 __all__ = ["BLIND_SEEDS", "CASES", "PARTS", "SEEDS", "Task", "tasks"]
 

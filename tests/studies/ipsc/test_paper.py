@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypermon.host.errors import HypermonError
 from hypermon.studies.ipsc.machine.recorders import WITH_EVENT
-from hypermon.studies.ipsc.paper.__main__ import main, write
+from hypermon.studies.ipsc.paper.__main__ import paper, write
 from hypermon.studies.ipsc.paper.claims import ARITHMETIC, NOT_REPRODUCED, PARAMETERS, TOLERANCE, claims
 from hypermon.studies.ipsc.paper.evaluation import (
     BENCH_NODES,
@@ -25,6 +25,7 @@ from hypermon.studies.ipsc.programs import PROGRAMS
 from hypermon.studies.ipsc.runs.emulated import SEEDS, STOPS_MS
 from hypermon.studies.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.studies.ipsc.runs.tables import TABLES, Evaluation
+from hypermon.studies.page.command import run
 
 
 def programs(lost):
@@ -248,6 +249,6 @@ def test_what_was_done_is_not_done_again(tmp_path):
 def test_a_wrong_number_of_frames_is_refused(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["paper", "--frames", "few"])
     with pytest.raises(SystemExit) as stopped:
-        main()
+        run(paper, "paper")
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "paper: --frames few: it must be a number of at least 100, or all\n"

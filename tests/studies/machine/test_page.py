@@ -4,13 +4,12 @@ import re
 import shutil
 
 import pytest
-from hypermon.host.errors import HypermonError
 from hypermon.studies.machine.page import evaluation, page, sp2_rows
 from hypermon.studies.machine.page.__main__ import write
 from hypermon.studies.machine.page.page import all_rows
 from hypermon.studies.machine.page.rows import CLASSES, Data, beside, judged, spread, within
-from hypermon.studies.machine.page.tables import load, save
 from hypermon.studies.machine.page.tasks import tasks
+from hypermon.studies.page.tables import load
 
 MADE = {"made": [{"share": "5 %", "minutes": 1.0, "events": 0}]}
 #: About 60,000 events.
@@ -85,14 +84,6 @@ def test_rows_without_a_run_say_so(tmp_path):
     assert text.count("no run yet") > 60
     assert re.search(r"\*\*P\*\* \|.*\| (\d+) \|\n", text)
     assert "**no**" not in text.partition("Every prediction")[2].partition("## How")[0]
-
-
-def test_tables_are_read_back(tmp_path):
-    tables = {"a": [{"task": "one", "value": 1.5, "met": True}, {"task": "two", "more": "text"}], "none": []}
-    save(tables, tmp_path)
-    assert load(tmp_path) == {"a": tables["a"]}
-    with pytest.raises(HypermonError, match="no tables there"):
-        load(tmp_path / "nowhere")
 
 
 def test_names_of_runs_are_different():

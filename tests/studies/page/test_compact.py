@@ -6,10 +6,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypermon.studies import figures
-from hypermon.studies.compact import compact
+from hypermon.studies.page import figures
+from hypermon.studies.page.compact import compact
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NS = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="72pt">{}</svg>'
 
 

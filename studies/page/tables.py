@@ -13,8 +13,11 @@ Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
 
-def save(tables: Mapping[str, list[Row]], folder: Path) -> None:
-    """Writes a CSV file of each table that has rows into the folder, which is created if necessary."""
+def save(tables: Mapping[str, list[Row]], folder: Path, digits: int | None = None) -> None:
+    """Writes a CSV file of each table that has rows into the folder, which is created if necessary.
+
+    ``digits`` : of a number that is no integer; None: all that it has.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -23,8 +26,8 @@ def save(tables: Mapping[str, list[Row]], folder: Path) -> None:
         with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
-            writer.writerows({key: f"{value:.9g}" if isinstance(value, float) else value for key, value in row.items()}
-                             for row in rows)
+            writer.writerows({key: f"{value:.{digits}g}" if digits and isinstance(value, float) else value
+                              for key, value in row.items()} for row in rows)
 
 
 def load(folder: Path) -> Tables:

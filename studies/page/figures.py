@@ -8,12 +8,9 @@ from typing import Any
 
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.report.style import STYLE, TEXT, lines, themed
-from hypermon.studies.compact import compact
+from hypermon.studies.page.compact import compact
 
-__all__ = ["BUILT", "available", "cross", "legend", "panes", "save"]
-
-#: Where the evaluations put their tables: a build product, which a release contains.
-BUILT = Path(".build/studies")
+__all__ = ["available", "cross", "legend", "panes", "save"]
 
 #: Colours of as many lines. The kinds of lines are left to the pages: dashed is the paper's formula or bound.
 _COLOURS = 8
