@@ -56,7 +56,7 @@ def _run(arguments: Sequence[str]) -> int:
         click.echo(f"{command}: {printable(error.format_message()).rstrip('.')} (see {command} --help)", err=True)
     except (click.ClickException, HypermonError) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"hypermon: {printable(text)}", err=True)
+        _complain(text)
         return error.status if isinstance(error, HypermonError) else 2
     except (KeyboardInterrupt, click.Abort):
         return 130
@@ -67,8 +67,14 @@ def _run(arguments: Sequence[str]) -> int:
         if error.filename == STANDARD_OUTPUT:
             give_up()
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        click.echo(f"hypermon: {printable(f'{where}{system_reason(error)}')}", err=True)
+        _complain(f"{where}{system_reason(error)}")
     return 2
+
+
+def _complain(text: str) -> None:
+    from hypermon.host.recording.linked_copy import as_given
+
+    click.echo(f"hypermon: {printable(as_given(text))}", err=True)
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None
         return None
     if junk.high:
         hint = None if recorded is None else _hint(run, *recorded)
-        click.echo(printable(f"{run.path}: {junk.as_text()}: {hint or _causes(run)}"), err=True)
+        click.echo(printable(f"{run.given}: {junk.as_text()}: {hint or _causes(run)}"), err=True)
     return junk.as_dict()
 
 
@@ -82,7 +82,7 @@ def complain_of_rejects(run: Run, items: Sequence[int], rejected: Sequence[int],
     """
     found = rejecting(run.info, items, rejected)
     for one in found:
-        click.echo(printable(f"{run.path}: {one.as_text()}: {_reason(one, device)}"), err=True)
+        click.echo(printable(f"{run.given}: {one.as_text()}: {_reason(one, device)}"), err=True)
     return {"nodes": [one.node for one in found], "thresholds": THRESHOLDS}
 
 

@@ -20,6 +20,7 @@ from hypermon.host.text.printable import printable
 
 if TYPE_CHECKING:
     from hypermon.host.live.lines import Lines
+    from hypermon.host.record.interrupt import Interrupt
     from hypermon.host.record.process import RecorderProcess
 
 __all__ = ["relay", "serve", "tail", "view", "watch"]
@@ -284,7 +285,9 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
         raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {path} is a recording")
     known = None if dictionary is None else load_dictionary(dictionary)
     with ExitStack() as stack:
-        recorder = None if board is None else _recorder(stack, board, folder, options)
+        # From the first process on: none records after this one has ended.
+        interrupt = stack.enter_context(Interrupt().noted())
+        recorder = None if board is None else _recorder(stack, board, folder, options, interrupt)
         if recorder is not None:
             path = recorder.run
         assert path is not None
@@ -293,7 +296,7 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
                       nodes=None if nodes is None else nodes_of("--node", nodes, run.info.nodes),
                       names=names or None, where=where)
 
-        interrupt, pulse = stack.enter_context(Interrupt().noted()), Pulse(path)
+        pulse = Pulse(path)
 
         def alive() -> bool:
             if recorder is None:
@@ -310,14 +313,19 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
                 raise HypermonError(recorder.failure.removeprefix("hypermon: "))
 
 
-def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ...]) -> "RecorderProcess":
-    """A process that records the board, whose recording has begun."""
+def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ...],
+              interrupt: "Interrupt") -> "RecorderProcess":
+    """A process that records the board, whose recording has begun. Raises KeyboardInterrupt if that is no longer
+    wanted.
+    """
     from hypermon.host.live.session import new_run
     from hypermon.host.record.process import RecorderProcess
     from hypermon.host.recording.segments import segments
 
     recorder = stack.enter_context(closing(RecorderProcess(board, new_run(folder), options)))
     while recorder.running and not segments(recorder.run)[0]:
+        if interrupt.hit:
+            raise KeyboardInterrupt
         time.sleep(0.02)
     if recorder.failure is not None:
         raise HypermonError(recorder.failure.removeprefix("hypermon: "))

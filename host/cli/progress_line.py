@@ -18,7 +18,7 @@ from hypermon.host.decode.account import summary
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.recording.clock import CLOCK
-from hypermon.host.recording.linked_copy import linked_copy
+from hypermon.host.recording.linked_copy import as_given, linked_copy
 from hypermon.host.recording.parts import ACCOUNT
 from hypermon.host.run import Run
 from hypermon.host.text.output import plain
@@ -132,7 +132,7 @@ def complain(run: Run, done: Ledger | dict[str, Any], path: Path | None = None) 
 
 
 def _tell(said: str) -> None:
-    click.echo(printable(said), err=True)
+    click.echo(printable(as_given(said)), err=True)
 
 
 def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run, *,
@@ -148,7 +148,8 @@ def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run, *,
     if not in_place and not os.access(path, os.W_OK):
         run = Run(linked_copy(path))
         if decode is decode_run and not (path / ACCOUNT).exists():
-            _tell(f"{path}: it cannot be written; its tables are made in {run.path} and removed at the end")
+            click.echo(printable(f"{path}: it cannot be written; its tables are made in {run.path} and removed at the "
+                                 "end"), err=True)
     run.tell = _tell
     with contextlib.ExitStack() as stack:
         line: ProgressLine | None = None

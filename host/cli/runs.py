@@ -316,14 +316,14 @@ def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None 
     from hypermon.host.contracts.judge import judge_rules
     from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
 
-    with busy_line(f"judging {run.path}"):
+    with busy_line(f"judging {run.given}"):
         judged = judge_rules(run, rules)
     if junit is not None:
-        write_junit(judged, run.path, junit)
+        write_junit(judged, run.given, junit)
     if as_json:
         click.echo(json.dumps(as_dict(judged, reasons)))
     else:
-        print_verdicts(judged, run.path, make_console())
+        print_verdicts(judged, run.given, make_console())
     return STATUS[overall(judged)]
 
 

@@ -79,7 +79,7 @@ def aligned(runs: Sequence[DecodedRun], align: str | None = None) -> list[Timeli
     """
     spans = [_span(run, align) for run in runs]
     low, high = min(own.start - own.origin for own in spans), max(own.end - own.origin for own in spans)
-    return [Timeline(str(run.path), own.names, _lanes(run, own.origin + low, own.origin + high), low, high)
+    return [Timeline(str(run.given), own.names, _lanes(run, own.origin + low, own.origin + high), low, high)
             for run, own in zip(runs, spans, strict=True)]
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit, decode_fields
 from hypermon.host.errors import InputError
-from hypermon.host.recording.aside import aside
+from hypermon.host.recording.aside import aside, refuse_unwritable
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import Part, fault, replace_part
 from hypermon.host.recording.segments import replace_file
@@ -36,11 +36,17 @@ _ADDED_SHAPE = maybe(listed(text()))
 
 
 def keep_dictionary(run: RunDirectory, path: str | os.PathLike[str]) -> Dictionary:
-    """Copies a dictionary into the RUN, replacing the one it may have; raises InputError if it is invalid."""
+    """Copies a dictionary into the RUN, replacing the one it may have. Raises InputError if it is invalid, or if
+    the RUN cannot be written.
+    """
     dictionary = load_dictionary(path)
     kept = run.path / KEPT
     if not kept.is_file() or kept.read_bytes() != dictionary.source:
-        replace_file(kept, dictionary.source)
+        try:
+            replace_file(kept, dictionary.source)
+        except OSError as error:
+            refuse_unwritable(run.path, error, "the dictionary must be kept in it")
+            raise
     return dictionary
 
 

@@ -62,7 +62,7 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
                 [whole["time_ps"], whole["node"], whole["event"], payload],
                 names=["time_ps", "node", "event", "payload_hex"])]))
     if aborted:
-        print(f"{run.path}: {aborted} aborted events are left out", file=sys.stderr)
+        print(f"{run.given}: {aborted} aborted events are left out", file=sys.stderr)
 
 
 EVENTS = Format("events", _write, refuse=_refuse)

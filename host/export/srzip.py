@@ -247,7 +247,7 @@ def _write(run: Run, out: str, selection: Selection) -> None:
     if close is not None:
         print(f"hypermon: {out}: {close.count:,} items follow another one of their node within less than "
               f"{close.least_ps / 1000:g} ns, the first at node {close.node}, {close.time_ps} ps: a board may miss "
-              f"them when the session is played; hypermon sim {run.path} plays them all", file=sys.stderr)
+              f"them when the session is played; hypermon sim {run.given} plays them all", file=sys.stderr)
 
 
 SR = Format("sr", _write, refuse=_refuse)

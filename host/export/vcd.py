@@ -241,7 +241,7 @@ def _times(run: Run, lost: list[list[LossSpan]], selection: Selection) -> Iterat
 def say_limits(run: Run, last: int, unit_ps: int) -> None:
     """Prints to stderr what GTKWave does with the latest time of a dump, if it does not show it."""
     if last >= _GTKWAVE_MAX:
-        print(f"{run.path}: the last time, {last} times {unit_text(unit_ps)}, has more than 53 bits: recent versions "
+        print(f"{run.given}: the last time, {last} times {unit_text(unit_ps)}, has more than 53 bits: recent versions "
               "of GTKWave open the file only if gtkwaverc says dbl_mant_dig_override 1", file=sys.stderr)
 
 

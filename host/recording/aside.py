@@ -13,11 +13,18 @@ from pathlib import Path
 
 from hypermon.host.errors import InputError, naming
 
-__all__ = ["aside"]
+__all__ = ["aside", "refuse_unwritable"]
 
 _PREFIX = ".hypermon-"
 #: Directories that this process uses now.
 _LIVE: set[Path] = set()
+
+
+def refuse_unwritable(run: Path, error: OSError, need: str) -> None:
+    """Raises InputError if a file could not be made because the RUN cannot be written; ``need``: why it must be."""
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        raise InputError(run, None, f"{need}, and it cannot be written ({error.strerror}): make it writable once, for "
+                                    f"hypermon decode {run}, or copy it") from None
 
 
 @contextmanager
@@ -38,9 +45,7 @@ def aside(run: Path) -> Iterator[Path]:
     try:
         made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=run))
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise InputError(run, None, f"tables must be made in it, and it cannot be written ({error.strerror}): make "
-                                        f"it writable once, for hypermon decode {run}, or copy it") from None
+        refuse_unwritable(run, error, "tables must be made in it")
         raise
     _LIVE.add(made)
     try:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from hypermon.host.errors import InputError
 from hypermon.host.recording.clock import CLOCK, WallClock, load_clock
 from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.linked_copy import given
 from hypermon.host.recording.parts import checksum, fault
 from hypermon.host.recording.segments import opened, segments
 from hypermon.host.tables.parquet import GROUP_SCHEMA, checked_table
@@ -68,6 +69,11 @@ class RunDirectory:
         self.stream_path = self.path / "stream.bin"
         if not self.info.boards and not segments(self.path)[0]:
             raise InputError(self.path, None, "no stream.bin here: it is not a recorded run")
+
+    @property
+    def given(self) -> Path:
+        """The path for messages: see :func:`.linked_copy.given`."""
+        return given(self.path)
 
     @property
     def stream_size(self) -> int:

@@ -400,6 +400,20 @@ def test_a_reader_that_has_enough(stimulus, tmp_path, command):
     process.stderr.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the system for child processes")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_no_recorder_outlives_a_tail_that_ends_while_it_starts(stimulus, tmp_path, number):
+    process = started("tail", f"sim:{stimulus}", "-o", tmp_path)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    until(lambda: children.read_text().split() != [], "a process that records")
+    recorder = Path("/proc") / children.read_text().split()[0]
+    assert list(tmp_path.glob("*/stream.bin")) == []
+    process.send_signal(number)
+    out, err = process.communicate(timeout=patience(60))
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+    assert not recorder.exists()
+
+
 def test_the_end_of_the_reader_ends_the_recording(make_run):
     interrupt = Interrupt()
     run = make_run(random_run(FakeBoard(), random.Random(3), 4))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypermon.host.recording.linked_copy import linked_copy
+from hypermon.host.recording.linked_copy import as_given, given, linked_copy
 
 #: As root, only a process without this capability is refused.
 WITHOUT = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
@@ -62,3 +62,33 @@ def test_links_are_replaced_and_not_followed(mixed_run):
     (made / "new").write_text("x")
     (made / "new").replace(made / "recording.json")
     assert files(mixed_run.path) == before
+
+
+def test_messages_have_the_path_that_the_user_gave(refused, mixed_run, tmp_path):
+    """The copy is gone when the user reads them."""
+    given = str(mixed_run.path)
+    for words, status, said in ((["export", given, "--to", "logs", "-"], 2, f"hypermon decode {given} --dictionary"),
+                                (["export", given, "--to", "events", "-"], 0, f"{given}: "),
+                                (["export", given, "--to", "sr", tmp_path / "o.sr"], 0, f"hypermon sim {given} plays")):
+        got, _, err = refused(*words)
+        lines = [line for line in err.splitlines() if "its tables are made in" not in line]
+        assert got == status
+        assert said in "".join(lines)
+        assert "hypermon-" not in "".join(lines).replace(given, "")
+
+
+def test_a_dictionary_needs_a_run_that_can_be_written(refused, mixed_run, tmp_path):
+    names = tmp_path / "names.toml"
+    names.write_text("[go]\nid = 1\n")
+    status, _, err = refused("decode", mixed_run.path, "--dictionary", names)
+    assert status == 2
+    assert err == (f"hypermon: {mixed_run.path}: the dictionary must be kept in it, and it cannot be written "
+                   f"(Permission denied): make it writable once, for hypermon decode {mixed_run.path}, or copy it\n")
+
+
+def test_paths_in_a_copy_are_paths_in_the_run(mixed_run):
+    made = linked_copy(mixed_run.path)
+    assert given(made / "events" / "part-00000.parquet") == mixed_run.path / "events" / "part-00000.parquet"
+    assert given(made) == given(mixed_run.path) == mixed_run.path
+    assert given(mixed_run.path.parent / "other") == mixed_run.path.parent / "other"
+    assert as_given(f"{made}: see {made}/loss.parquet") == f"{mixed_run.path}: see {mixed_run.path}/loss.parquet"
