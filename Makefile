@@ -93,7 +93,7 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
 
 .PHONY: formal
-formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
+formal: $(DEV) ## the proofs alone (10 minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation

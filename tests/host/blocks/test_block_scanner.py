@@ -97,7 +97,7 @@ def test_bytes_lost_or_inserted(seed):
 
 
 def test_block_inside_a_torn_one_is_found():
-    """A length that was hit must not swallow the blocks behind it, not even at the end."""
+    """If the length of a block is damaged, the blocks after it are still found, also at the end of the stream."""
     board = FakeBoard().start().frames([(1, {0: 1})]).frames([(2, {0: 2})])
     data = bytearray(board.data)
     at = len(board.blocks[0])
