@@ -38,8 +38,7 @@ class Capture(wiring.Component):
     early : only with several samples per clock, see :class:`~.input.strobe_synchronizer.StrobeSynchronizer`.
     bus : register bus of the host, asynchronous, see :func:`~.control.pbx.pbx_signature`.
     stream : blocks, in beats of ``geometry.stream_bytes``.
-    external_level, external_high : levels of the buffer downstream of the stream, for the registers; 0 if there is no
-        such buffer.
+    external_level, external_high : levels of the buffer downstream of the stream, for the registers; 0 without one.
     line : only on a board with links: samples of their lines, four per link and clock, see
         :class:`~.regeneration.line_aligner.LineAligner`. Inputs ``strobe`` and ``data`` of their nodes have no effect.
     straps : with ``line``: the host's settings of these nodes, rising, falling, after, words, events, one bit each per
@@ -50,14 +49,7 @@ class Capture(wiring.Component):
     pps_in, trigger_in, trigger_out : pins of extras, the inputs asynchronous; only on a board that has them.
     running : time runs; the first clock edge at which it is high is time 0.
     skip : a simulation skips idle time at this edge, see :func:`~.lib.signatures.skipping`; 0 in hardware.
-    rest : the levels that tell a simulation when it may skip, see :func:`~.lib.signatures.resting`. A skip leaves the
-        stream unchanged if all of these hold:
-
-        - nothing moves (``quiet``), and the host takes nothing during the skip;
-        - no port has changed in the last 12 clocks, and none changes in the next 6;
-        - at least 32 clocks are skipped;
-        - fewer windows end than ``horizon``; in windows of one clock, fewer than ``horizon`` minus 8;
-        - a skip with ``shift`` begins with at least two clocks ``left`` and ends with at least one.
+    rest : when a simulation may skip idle time, see :func:`~.lib.signatures.resting`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):

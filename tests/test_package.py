@@ -460,6 +460,12 @@ def test_elaborates_are_short():
     assert {name: count for name, count in lines.items() if count > ELABORATE_MOST} == {}
 
 
+def test_the_capture_is_a_page_of_connections():
+    lines = (ROOT / "hdl" / "capture.py").read_text().splitlines()
+    assert len(lines) < 150
+    assert sum(".eq(" in line for line in lines) < 20
+
+
 def test_packages_are_listed():
     listed = [name for file in ("pyproject.toml", "studies/pyproject.toml")
               for name in tomllib.loads((ROOT / file).read_text())["tool"]["setuptools"]["packages"]]

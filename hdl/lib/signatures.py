@@ -46,7 +46,13 @@ def skipping() -> wiring.Signature:
 def resting() -> wiring.Signature:
     """Signature of the levels that tell a simulation when it may skip, as seen from the board.
 
-    :class:`~.capture.Capture` has the conditions.
+    A skip leaves the stream unchanged if all of these hold:
+
+    - nothing moves (``quiet``), and the host takes nothing during the skip;
+    - no port has changed in the last 12 clocks, and none changes in the next 6;
+    - at least 32 clocks are skipped;
+    - fewer windows end than ``horizon``; in windows of one clock, fewer than ``horizon`` minus 8;
+    - a skip with ``shift`` begins with at least two clocks ``left`` and ends with at least one.
 
     quiet : nothing moves.
     horizon : number of windows that may end before something acts on a timer.
