@@ -1,14 +1,16 @@
-"""Logic levels of a netlist: the walk on small netlists made by hand, and the bounds of the core's rooms."""
+"""Logic levels of a netlist: the walk on small netlists made by hand, and the bounds of the core."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
 from hypermon.boards.measure.core_timing import SerialShell, synthesize
-from hypermon.boards.measure.levels import AT_150_MHZ, deepest, deepest_by_room, size_by_room
+from hypermon.boards.measure.levels import deepest, deepest_by_room, size_by_room
 from hypermon.hdl.layout import Geometry
 
-BOUNDS = tomllib.loads(Path(__file__).with_name("levels.toml").read_text())
+#: Levels of the core's deepest path: in the trigger, two more than 150 MHz allow on an ECP5 of speed 6.
+DEEPEST = 6
+#: The same after a block RAM.
+DEEPEST_AFTER_BLOCK_RAM = 3
 OUTPUTS = {"LUT4": "Z", "TRELLIS_FF": "Q", "DP16KD": "DOB0", "CCU2C": "COUT S0 S1", "TRELLIS_DPR16X4": "DO"}
 
 
@@ -100,19 +102,23 @@ def core(tools, tmp_path_factory):
     before = Path.cwd()
     os.chdir(folder)        # Yosys in WebAssembly does not see /tmp by its absolute path
     try:
-        synthesize(SerialShell(Geometry.extended(BOUNDS["nodes"]), "ecp5"), Path("netlist"))
+        synthesize(SerialShell(Geometry.extended(2), "ecp5"), Path("netlist"))
         return netlist(Path("netlist"))
     finally:
         os.chdir(before)
 
 
-@pytest.mark.parametrize("ram", [False, True], ids=["every path", "after a block RAM"])
-def test_no_room_has_become_deeper(core, ram):
-    """A room that is not listed has four levels at most, and no logic after a block RAM."""
-    bounds, default = (BOUNDS["after_block_ram"], 0) if ram else (BOUNDS["levels"], AT_150_MHZ)
+@pytest.mark.parametrize(("ram", "bound"), [(False, DEEPEST), (True, DEEPEST_AFTER_BLOCK_RAM)],
+                         ids=["every path", "after a block RAM"])
+def test_the_core_has_not_become_deeper(core, ram, bound):
+    """One bound for all rooms, not one for each.
+
+    Yosys makes the deepest path as short as it can, and then saves LUTs wherever no path becomes deeper than that one.
+    So the levels of every other room change by chance, with a name or with the number of nodes. Lower a bound when the
+    core no longer reaches it. Raise one only with the reason in the commit.
+    """
     rooms = deepest_by_room(core, ram)
     assert len(rooms) > (5 if ram else 50)
-    assert not set(bounds) - set(rooms), "listed, and no longer there"
-    deeper = {room: path for room, path in rooms.items() if path.levels > bounds.get(room, default)}
+    deeper = {room: path for room, path in rooms.items() if path.levels > bound}
     assert not deeper, "\n".join(f"{room}: {path.levels}, {path.cells[0]} -> {path.cells[-1]}"
                                  for room, path in sorted(deeper.items()))
