@@ -1,7 +1,6 @@
 """Files and directories that appear when they are whole."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hypermon.host.errors import HypermonError, naming, system_reason
+from hypermon.host.recording.aside import discard
 from hypermon.host.recording.writer import refuse_existing
 
 __all__ = ["folder", "sink", "written"]
@@ -90,4 +90,4 @@ def folder(out: str) -> Iterator[Path]:
             yield aside
             os.rename(aside, path)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        discard(aside)

@@ -5,7 +5,6 @@ several boards are merged once, into a temporary file; see :mod:`.node_order`.
 """
 
 import heapq
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
@@ -25,6 +24,7 @@ from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
 from hypermon.host.export.node_order import write_by_node
+from hypermon.host.recording.aside import discard
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
@@ -297,9 +297,9 @@ def tracks_of(run: Run, selection: Selection | None = None) -> Tracks:
             connection.execute("create view events as select * exclude (row) from numbered order by row")
         tracks = _tracks(run, connection, tables, selection)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
         raise
-    weakref.finalize(tracks, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(tracks, discard, folder)
     return tracks
 
 

@@ -5,15 +5,16 @@ that nobody can know in advance, and did not exist before.
 """
 
 import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hypermon.host.errors import InputError, naming
 
-__all__ = ["aside", "refuse_unwritable"]
+__all__ = ["aside", "discard", "refuse_unwritable"]
 
 _PREFIX = ".hypermon-"
 #: Directories that this process uses now.
@@ -25,6 +26,23 @@ def refuse_unwritable(run: Path, error: OSError, need: str) -> None:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         raise InputError(run, None, f"{need}, and it cannot be written ({error.strerror}): make it writable once, for "
                                     f"hypermon decode {run}, or copy it") from None
+
+
+def discard(directory: Path) -> None:
+    """Removes a directory with what it contains, as far as it can be removed. Raises nothing.
+
+    An error here would replace the one for which the directory is removed, and that one is to be told.
+    """
+    with suppress(OSError):
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    # In spite of its option, that function raises if a directory cannot be closed, and leaves the rest.
+    for folder, folders, files in os.walk(directory, topdown=False):
+        for name, remove in [*((name, os.unlink) for name in files), *((name, os.rmdir) for name in folders)]:
+            with suppress(OSError):
+                remove(os.path.join(folder, name))
+    with suppress(OSError):
+        directory.rmdir()
 
 
 @contextmanager
@@ -41,7 +59,7 @@ def aside(run: Path) -> Iterator[Path]:
     """
     for left in run.glob(f"{_PREFIX}*"):
         if left not in _LIVE:
-            shutil.rmtree(left, ignore_errors=True)     # of a link nothing is removed
+            discard(left)       # of a link nothing is removed
     try:
         made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=run))
     except OSError as error:
@@ -53,4 +71,4 @@ def aside(run: Path) -> Iterator[Path]:
             yield made
     finally:
         _LIVE.discard(made)
-        shutil.rmtree(made, ignore_errors=True)
+        discard(made)

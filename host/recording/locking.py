@@ -60,7 +60,8 @@ def locked(directory: Path, tell: Callable[[str], None] | None = None) -> Iterat
             if not held[own]:
                 del held[own]
     finally:
-        os.close(handle)
+        with suppress(OSError):     # it would replace an error that is on its way, and nothing was written through it
+            os.close(handle)
 
 
 def _held() -> dict[tuple[int, int], int]:
@@ -115,7 +116,8 @@ def hold(path: Path) -> int | None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             return descriptor
         except OSError:
-            os.close(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
     return None
 
 
@@ -134,5 +136,6 @@ def held(path: Path) -> bool | None:
         except OSError:
             return None
         finally:
-            os.close(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
     return None

@@ -10,7 +10,6 @@ needs them reads each file once as a whole, whatever its mark.
 """
 
 import os
-import shutil
 import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.recording.aside import discard
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import anything, integer, read_json, table
 
@@ -112,7 +112,7 @@ def all_or_none(paths: Iterable[Path]) -> Iterator[None]:
     except BaseException:
         for path in paths:
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
+                discard(path)
             else:
                 path.unlink(missing_ok=True)
         raise

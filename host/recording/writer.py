@@ -4,7 +4,6 @@ The files of a RUN are listed at :mod:`.directory`.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from hypermon.host.errors import HypermonError
+from hypermon.host.recording.aside import discard
 from hypermon.host.recording.clock import CLOCK
 from hypermon.host.recording.directory import refuse_name
 from hypermon.host.recording.info import RunInfo, utc_now
@@ -56,15 +56,24 @@ def new_directory(path: Path) -> Iterator[Path]:
     """
     refuse_existing(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    shutil.rmtree(aside, ignore_errors=True)    # of an earlier process with the same number
+    discard(aside)    # of an earlier process with the same number
     aside.mkdir()
     try:
         with storage(aside):
             yield aside
-            os.rename(aside, path)
-            sync_directory(path.parent)
+            _name(aside, path)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        discard(aside)
+
+
+def _name(aside: Path, path: Path) -> None:
+    """Gives a directory its name, safe from a power cut, or raises OSError and leaves it where it was."""
+    os.rename(aside, path)
+    try:
+        sync_directory(path.parent)
+    except OSError:
+        os.rename(path, aside)
+        raise
 
 
 class RunWriter:
@@ -107,15 +116,16 @@ class RunWriter:
                 sync_directory(self.directory.parent)
         except BaseException:
             if stream is not None:
-                stream.close()
+                with suppress(OSError):     # it would hide why the recording failed
+                    stream.close()
             self._let_go()
-            shutil.rmtree(self.directory, ignore_errors=True)
+            discard(self.directory)
             raise
 
     def _make(self) -> None:
         """Creates the directory for this recorder alone. Raises HypermonError if another recorder was faster."""
         if self._aside:     # of an earlier process with the same number
-            shutil.rmtree(self.directory, ignore_errors=True)
+            discard(self.directory)
         try:
             with storage(self.directory.parent):
                 self.directory.mkdir()
@@ -134,7 +144,7 @@ class RunWriter:
         with suppress(OSError):     # it would hide why the recording failed
             self._stream.close()
         if self._aside or (kind is not None and not self.begun):
-            shutil.rmtree(self.directory, ignore_errors=True)
+            discard(self.directory)
 
     def _let_go(self) -> None:
         """Says that nobody records any more: the RUN has its end, or never will."""
@@ -195,8 +205,7 @@ class RunWriter:
         if self._aside:
             refuse_existing(self.path)
             with storage(self.path):
-                os.rename(self.directory, self.path)
-                sync_directory(self.path.parent)
+                _name(self.directory, self.path)
             self.directory = self.path
         self._closed = True
         return self.info.end

@@ -5,7 +5,6 @@ nothing is written into its RUN. When the recording has ended, the RUN is decode
 tables from then on; states and messages appear then.
 """
 
-import shutil
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.follow import Loss, Note, Part, follow
 from hypermon.host.live.tail import Pulse
+from hypermon.host.recording.aside import discard
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.locking import held
 from hypermon.host.recording.writer import RESERVE
@@ -132,7 +132,7 @@ class GrowingPictures(Pictures):
             schema = event_schema(run.info.item_modes, run.info.nodes)
             self._growing = _Tables(run, self._folder / "items.duckdb", self._with_fields(schema.empty_table()).schema)
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            discard(self._folder)
             raise
         self._growing_counts = _Counts(self._growing, run.info.nodes)
         self.counts, self.tables = self._growing_counts, self._growing
@@ -149,7 +149,7 @@ class GrowingPictures(Pictures):
 
     def close(self) -> None:
         super().close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        discard(self._folder)
 
     def _with_fields(self, table: pa.Table) -> pa.Table:
         if self.dictionary is None or "event" not in table.column_names:

@@ -1,4 +1,5 @@
-/* Preloaded: makes the n-th write, fsync, rename or close of a regular file below a folder fail, as a disk does.
+/* Preloaded: makes the n-th write, fsync, rename or close of a file below a folder fail, as a disk does. Fsync and close
+   are also those of directories.
 
    set_fault() arms it. `lasting`: all later ones fail too. Returns of fault_count(): calls of that kind so far. */
 #define _GNU_SOURCE
@@ -49,11 +50,16 @@ static int fails_open(char which, int descriptor)
         return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
     struct stat status;
-    if (fstat(descriptor, &status) || !S_ISREG(status.st_mode) || (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY)
+    if (fstat(descriptor, &status))
         return 0;
-    ssize_t size = readlink(link, path, sizeof path - 1);
+    int directory = S_ISDIR(status.st_mode);
+    if (!directory && (!S_ISREG(status.st_mode) || (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY))
+        return 0;
+    ssize_t size = readlink(link, path, sizeof path - 2);
     if (size < 0)
         return 0;
+    if (directory)
+        path[size++] = '/';
     path[size] = 0;
     return fails(which, path);
 }
