@@ -74,7 +74,7 @@ soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounte
 CI := $(abspath ..)/$(notdir $(CURDIR))-ci
 
 .PHONY: ci
-ci: ## what continuous integration runs, in a fresh clone of HEAD (40 minutes; ARGS=quick: up to `make test`)
+ci: ## what continuous integration runs, in a fresh clone of HEAD (40 minutes; ARGS=quick or whole)
 	@[ -z "$$(git status --porcelain)" ] || echo "Changes that are not committed are not tested."
 	@rm -rf "$(CI)"; git clone --quiet . "$(CI)"
 	@status=0; bash "$(CI)/.ci/run" $(ARGS) || status=$$?; \

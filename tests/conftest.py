@@ -12,7 +12,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from .long_tail import LongTail
+from .long_tail import LongTail, share
 from .outcomes import Outcomes, note_kind
 from .patience import ending
 
@@ -86,6 +86,7 @@ class AtOnce:
 def pytest_addoption(parser):
     parser.addoption("--outcomes", type=Path, metavar="FILE",
                      help="write failed and skipped tests there, as JSON lines")
+    parser.addoption("--share", metavar="K/N", help="of N shares of the files with tests to run, the K-th")
 
 
 def _ends(item):
@@ -109,6 +110,12 @@ def pytest_configure(config):
     interrupts.
     """
     _of_this_checkout()
+    if config.option.share:
+        try:
+            share([], config.option.share)
+        except ValueError as error:
+            raise pytest.UsageError(f"--share {error}") from None
+        config.pluginmanager.register(Share(config.option.share))
     config.option.loadscopereorder = False
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -132,6 +139,20 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("long")
     # Of a file, all tests are collected or only those that were asked for by name.
     config.stash[STALE] = [] if any("::" in given for given in config.args) else tail.stale(found)
+
+
+class Share:
+    """Takes out the files that are not in this share, after pytest has taken out the tests that are not wanted."""
+
+    def __init__(self, asked):
+        self._asked = asked
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items):
+        files = share((str(item.path) for item in items), self._asked)
+        others = [item for item in items if str(item.path) not in files]
+        items[:] = [item for item in items if str(item.path) in files]
+        config.hook.pytest_deselected(items=others)
 
 
 def _name(item, tests):

@@ -1,4 +1,4 @@
-"""Which tests only ``make test-all`` runs: those that ``tests/long.txt`` lists.
+"""Which tests only ``make test-all`` runs: those that ``tests/long.txt`` lists. And a share of them, for one run.
 
 ``python -m tests.long_tail FILE 0.7 8`` proposes lines: of the times that :mod:`tests.cpu_times` wrote to FILE, the
 tests that took more than 0.7 s, but in each file not the one that took least, if that was up to 8 s.
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["LongTail", "proposed"]
+__all__ = ["LongTail", "proposed", "share"]
 
 
 class LongTail:
@@ -60,6 +60,26 @@ def _pattern(test: str) -> re.Pattern[str]:
         return re.compile(".*", re.DOTALL)
     given = ".*".join(re.escape(part) for part in test.split("*"))
     return re.compile(given if "[" in test else rf"{given}(\[.*\])?", re.DOTALL)
+
+
+def share(files: Iterable[str], asked: str) -> set[str]:
+    """Files of one share.
+
+    Parameters
+    ----------
+    files : all, in any order.
+    asked : "2/4" for the second of four. Each file is in one of the four. Files of one folder are in different ones.
+
+    Raises
+    ------
+    ValueError
+        if ``asked`` is no such share.
+    """
+    found = re.fullmatch(r"([0-9]+)/([0-9]+)", asked)
+    number, of = (int(figure) for figure in found.groups()) if found else (0, 0)
+    if not 1 <= number <= of:
+        raise ValueError(f"{asked!r} is no share: 2/4 is the second of four")
+    return set(sorted(set(files))[number - 1::of])
 
 
 def proposed(times: Mapping[str, float], most: float, keep: float) -> list[str]:

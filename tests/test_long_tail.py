@@ -1,9 +1,13 @@
 """The list of tests that only `make test-all` runs."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from .conftest import STALE
-from .long_tail import LongTail, proposed
+from .long_tail import LongTail, proposed, share
 
 TESTS = [("a/test_a.py", name) for name in ("test_one", "test_two[x-1]", "test_two[x-2]", "test_two[y-1]", "test_twos")]
 
@@ -60,3 +64,30 @@ def test_lines_are_proposed():
              "tests/a.py::test_three[1]": 0.2, "tests/a.py::test_three[2]": 9.0,
              "tests/b.py::test_one": 4.0, "tests/b.py::test_two": 5.0, "tests/c.py::test_one": 30.0}
     assert proposed(times, 1.0, 8.0) == ["a.py::test_three[2]", "a.py::test_two", "b.py::test_two", "c.py::test_one"]
+
+
+def test_every_file_is_in_one_share():
+    files = [f"tests/{folder}/test_{name}.py" for folder in "abc" for name in "defghij"]
+    shares = [share(reversed(files * 2), f"{number}/4") for number in (1, 2, 3, 4)]
+    assert sorted(file for one in shares for file in one) == files
+    assert all(sum(file.startswith(f"tests/{folder}/") for file in one) in {1, 2} for one in shares for folder in "abc")
+
+
+@pytest.mark.parametrize("asked", ["", "2", "0/4", "5/4", "a/b", "1/0"])
+def test_what_is_no_share(asked):
+    with pytest.raises(ValueError, match="is no share: 2/4 is the second of four"):
+        share(["a"], asked)
+
+
+def test_pytest_runs_a_share():
+    """Of the tests that are wanted: files without any are not counted."""
+    def collected(number):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", f"--share={number}/2",
+             "-k", "not citation", "tests/test_citation.py", "tests/test_long_tail.py", "tests/test_patience.py",
+             "tests/test_readme.py"],
+            cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+        return {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+
+    assert collected(1) == {"tests/test_long_tail.py", "tests/test_readme.py"}
+    assert collected(2) == {"tests/test_patience.py"}

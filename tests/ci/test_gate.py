@@ -206,6 +206,39 @@ def test_optional_steps_are_left_out_when_time_is_short(gates, gate):
     assert "left out: it would end after more than" in table
 
 
+@pytest.mark.parametrize("optional", [False, True])
+def test_after_a_failed_step(gates, gate, optional):
+    """The others are run all the same if it is one that can be left out."""
+    step = gates["gate"].Step
+    passed, _, made = gate(step("one", "exit 1", 0, optional=optional), step("two", "exit 1", 0, optional=True),
+                           step("three", "true", 0, optional=True))
+    assert not passed
+    assert [result.state for result in made.results] == ["failed", *(
+        ["failed", "passed"] if optional else ["left out", "left out"])]
+
+
+@pytest.mark.parametrize(("share", "option"), [("2/4", "--share=2/4"), ("", "")])
+def test_a_share_of_the_long_tests(gate, share, option):
+    _, table, made = gate(("long", "echo '[{share}]'", 0), share=share)
+    assert made.results[0].log.read_text() == f"[{option}]\n"
+    assert ("of the long tests, this was share 2/4" in table) == bool(share)
+
+
+def test_a_commit_has_its_share(gates, tmp_path, monkeypatch):
+    """The same one each time, and other commits have the others."""
+    module, shares = gates["gate"], []
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    for of in ("AUTHOR", "COMMITTER"):      # the same commits each time
+        monkeypatch.setenv(f"GIT_{of}_DATE", "2026-01-01T00:00:00Z")
+    for number in range(40):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false", "commit",
+                        "-q", "--allow-empty", "-m", str(number)], cwd=tmp_path, check=True)
+        shares.append(module.share_of_commit())
+        assert module.share_of_commit() == shares[-1]
+    assert set(shares) == {f"{number}/{module.SHARES}" for number in range(1, module.SHARES + 1)}
+
+
 def test_an_optional_step_is_stopped_when_time_is_over(gates, gate):
     Step = gates["gate"].Step  # noqa: N806
     passed, table, _ = gate(Step("long", "echo begun; sleep 60", 0, optional=True), Step("last", "true", 0), short_s=1)
