@@ -308,7 +308,7 @@ ACROSS = {
     "sim/virtual/memory": "hdl/stream host/errors",
     "sim/virtual/pcie": "hdl/layout hdl/verilog host/errors",
     "sim/commands":
-        "hdl/layout host/blocks host/cli host/device host/dictionary host/errors host/export host/link host/record "
+        "hdl/layout host/blocks host/cli host/device host/dictionary host/errors host/export host/record "
         "host/recording host/text",
     "studies/commands": "hdl/layout host/analysis host/cli host/errors host/recording host/text",
 }

@@ -28,7 +28,7 @@ TOLERANCE_PS = 12.5
 _SILENT_S, _LONGEST_S = 0.5, 300.0
 #: Least edges that can be judged: with fewer, chance is more than the tolerance.
 _LEAST = EDGES // 4
-#: Bytes requested from the stream at a time. How often nothing may arrive.
+#: Bytes requested from the stream at a time. How often nothing may arrive, times the slowness of the link.
 _PIECE, _PATIENCE = 1 << 16, 200
 #: Stamps of strobes that are wired together: at most this far apart, at most one of which is the skew of the wires.
 _TOGETHER, _SKEW = 8, 1
@@ -115,7 +115,7 @@ def _stamps(device: Device, edges: int) -> tuple[dict[int, _Int], int]:
             piece = device.link.stream(_PIECE)
             seconds = device.windows() / device.identity.clock_hz if not stopped else 0.0
             silent = 0 if piece else silent + 1
-            if stopped and silent > _PATIENCE:
+            if stopped and silent > _PATIENCE * device.link.slowness:
                 raise HypermonError(f"{device.link.uri} stopped sending in the middle of its self-test")
             if not stopped and (counts.max() >= edges or device.link.ended or seconds > _LONGEST_S
                                 or (seconds > _SILENT_S and not counts.any())):

@@ -25,7 +25,7 @@ from hypermon.host.errors import HypermonError
 __all__ = ["VIRTUAL_LINK", "Verdict", "checks", "selftest"]
 
 #: Bytes requested from the stream at a time: few, because an idle virtual board's time passes fast. How often nothing
-#: may arrive.
+#: may arrive, times the slowness of the link.
 _PIECE, _PATIENCE = 1 << 12, 200
 #: A write in the stream needs at most a frame and its block; heartbeats and losses come on top.
 _WRITE_BYTES, _BESIDES_BYTES = 256, 64 << 20
@@ -139,7 +139,7 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
             elif not stopped and device.windows() > end:
                 device.stop()
                 stopped = True
-            if silent > _PATIENCE:
+            if silent > _PATIENCE * device.link.slowness:
                 raise HypermonError(f"{device.link.uri} stopped sending in the middle of its self-test")
             if size > most:
                 raise HypermonError(f"{device.link.uri} does not stop: its self-test sent {size:,} bytes, "

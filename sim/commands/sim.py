@@ -27,7 +27,7 @@ from hypermon.host.record.drain import refuse_drain
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.numbers import finite
 from hypermon.sim.commands.wired import lines_of, wired_settings
-from hypermon.sim.virtual.open import open_virtual
+from hypermon.sim.virtual.open import load_stimulus, open_stimulus
 
 __all__ = ["sim"]
 
@@ -134,15 +134,16 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     rate = None if drain_rate is None else int(drain_rate)
     if drain_rate is not None and drain == "registers":
         warn_of_the_bus(drain_rate, geometry)
-    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
-                        start_at=start_at, drain_rate=rate, stalls=pauses, seed=seed, skip=not no_skip)
+    loaded, geometry = load_stimulus(stimulus, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
+                                     start_at=start_at)
+    refuse_edges(edges, samples, geometry.fronts)
+    kept |= {"lowest": lowest, **wired_settings(loaded, clock, kept)}
+    settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink,
+                        modes=modes_of(modes, nodes, sink, geometry.fronts), item_timeout_ms=item_timeout_ms, **kept)
+    link = open_stimulus(loaded, geometry, name=",".join(stimulus), drain_rate=rate, stalls=pauses, seed=seed,
+                         skip=not no_skip)
     end_ps = None if link.played is None else link.played.end_ps
     with Device(link) as device:
-        refuse_edges(edges, samples, device.geometry.fronts)
-        kept |= {"lowest": lowest, **wired_settings(link, kept)}
-        settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink,
-                            modes=modes_of(modes, nodes, sink, device.geometry.fronts),
-                            item_timeout_ms=item_timeout_ms, **kept)
         record_with_progress(device, run, settings, drain, aside=True,
                              total_s=None if end_ps is None else end_ps / 1e12, dictionary=dictionary)
 

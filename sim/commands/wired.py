@@ -8,7 +8,6 @@ from typing import Any
 import click
 from hypermon.hdl.layout import LINK_NODES, Front, front_period
 from hypermon.host.errors import HypermonError
-from hypermon.host.link import Link
 from hypermon.host.text.numbers import whole
 
 __all__ = ["lines_of", "wired_settings"]
@@ -47,14 +46,17 @@ def lines_of(ports: Sequence[str], nodes: int) -> tuple[int, tuple[str, ...]]:
     return len(groups), tuple(others)
 
 
-def wired_settings(link: Link, said: Mapping[str, Any]) -> dict[str, Any]:
+def wired_settings(stimulus: Any, clock_hz: int, said: Mapping[str, Any]) -> dict[str, Any]:
     """The settings for the nodes to which ``--port`` gives fewer wires; none if there are no such nodes.
+
+    It needs no board, so that a wrong setting is reported before a board is built, which takes half a minute.
 
     The rate of a clock is no part of ``--port``: it is found in the stimulus, and stated on standard error.
 
     Parameters
     ----------
-    link : to the virtual board that plays them.
+    stimulus : the :class:`~hypermon.sim.stimulus.stimulus.Stimulus` that is to be played.
+    clock_hz : of the board that is to play it.
     said : settings of other options, which go before what is found in the stimulus.
 
     Raises
@@ -63,11 +65,8 @@ def wired_settings(link: Link, said: Mapping[str, Any]) -> dict[str, Any]:
         for a rate that a board cannot receive, and for two rates of one kind: it has a single setting for all nodes of
         that kind.
     """
-    from hypermon.sim.virtual.link import VirtualLink
-
-    if not isinstance(link, VirtualLink) or not link.played.stimulus.wiring:
+    if not stimulus.wiring:
         return {}
-    stimulus, clock_hz = link.played.stimulus, link.geometry.clock_hz
     found: dict[str, Any] = {"lowest": sum(1 << node for node, own in stimulus.wiring.items() if own.lowest)
                              | int(said.get("lowest", 0))}
     for _, own in sorted(stimulus.wiring.items()):

@@ -14,7 +14,7 @@ from hypermon.hdl.layout import Extra, Front, Geometry
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import Found, Link, split_uri
 
-__all__ = ["find_boards", "open_board", "open_echo", "open_stimulus", "open_virtual"]
+__all__ = ["find_boards", "load_stimulus", "open_board", "open_echo", "open_stimulus", "open_virtual"]
 
 #: Ends of wires to other processes.
 _PIPES = ("sync_in", "sync_out")
@@ -118,12 +118,11 @@ def find_boards() -> list[Found]:
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
                  ports: Sequence[str] = (), edges: Sequence[str] = (), samples: Sequence[str] = (),
                  delays: Sequence[str] = (), start_at: str | None = None, **options: Any) -> Link:
-    """Opens the virtual board, playing stimulus files. Nodes to which ``ports`` give fewer wires have front ends.
+    """Opens the virtual board, playing stimulus files; an idle board if there are none.
 
     Parameters
     ----------
-    paths : stimulus files; none for an idle board.
-    ports, edges, samples, delays, start_at : as the options of ``hypermon sim``.
+    paths, geometry, ports, edges, samples, delays, start_at : see :func:`load_stimulus`.
     options : of ``hypermon.sim.virtual.link.VirtualLink``.
 
     Raises
@@ -133,19 +132,38 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     HypermonError
         if the simulation package is not installed, or no board has such nodes.
     """
+    stimulus, geometry = load_stimulus(paths, geometry, ports=ports, edges=edges, samples=samples, delays=delays,
+                                       start_at=start_at)
+    return open_stimulus(stimulus, geometry, name=",".join(paths) if uri is None else split_uri(uri)[1], **options)
+
+
+def load_stimulus(paths: Sequence[str], geometry: Geometry, *, ports: Sequence[str] = (), edges: Sequence[str] = (),
+                  samples: Sequence[str] = (), delays: Sequence[str] = (), start_at: str | None = None,
+                  ) -> tuple[Any, Geometry]:
+    """Loads stimulus files; no board is built. Nodes to which ``ports`` give fewer wires have front ends.
+
+    Parameters
+    ----------
+    paths : stimulus files; none for an idle stimulus.
+    geometry : of the board that is to play them.
+    ports, edges, samples, delays, start_at : as the options of ``hypermon sim``.
+
+    Returns
+    -------
+    the :class:`.stimulus.Stimulus`, and the geometry with these front ends.
+
+    Raises
+    ------
+    InputError, HypermonError
+        as :func:`open_virtual` does.
+    """
     with _installed():
         from hypermon.sim.stimulus import stimulus as stimuli
-        from hypermon.sim.virtual import link as virtual
-    if paths:
-        stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
-                                delays=delays, start_at=start_at, clock_hz=geometry.clock_hz,
-                                port_bits=geometry.port_bits)
-        geometry = _wired(geometry, stimulus.wiring)
-    else:
-        stimulus = stimuli.Stimulus.idle(geometry.nodes)
-    name = ",".join(paths) if uri is None else split_uri(uri)[1]
-    board: Link = virtual.VirtualLink(stimulus, geometry, name=name, **options)
-    return board
+    if not paths:
+        return stimuli.Stimulus.idle(geometry.nodes), geometry
+    stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples, delays=delays,
+                            start_at=start_at, clock_hz=geometry.clock_hz, port_bits=geometry.port_bits)
+    return stimulus, _wired(geometry, stimulus.wiring)
 
 
 def _wired(geometry: Geometry, wiring: Mapping[int, Any]) -> Geometry:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypermon.hdl.layout import Sink, Window
@@ -18,17 +19,26 @@ from tests.patience import patience
 HELLO = "time_ns,node,port\n1000,0,5\n2000,0,21\n"
 
 
+#: A stimulus none of whose nodes has fewer wires.
+UNWIRED = SimpleNamespace(wiring={})
+
+
 @pytest.fixture
 def fake_board(monkeypatch):
     """Every board that is opened is one that plays this; options given to the virtual one are noted."""
     board = random_run(FakeBoard(), random.Random(3), 12)
     board.options = {}
 
-    def open_virtual(paths, geometry, **options):
+    def load_stimulus(paths, geometry, **options):
         board.options = {"paths": paths, "geometry": geometry, **options}
+        return UNWIRED, geometry
+
+    def open_stimulus(stimulus, geometry, **options):
+        board.options |= options
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.sim.commands.sim.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.commands.sim.load_stimulus", load_stimulus)
+    monkeypatch.setattr("hypermon.sim.commands.sim.open_stimulus", open_stimulus)
     monkeypatch.setattr("hypermon.host.link.open_link", lambda uri, geometry=None: FakeLink(board))
     return board
 
@@ -184,7 +194,7 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
     board = random_run(FakeBoard(window=Window.CLOCK, sink=Sink.EXTENDED), random.Random(3), 12)
     board.options = {}
 
-    def open_virtual(paths, geometry, **options):
+    def open_stimulus(stimulus, geometry, **options):
         board.options = {"geometry": geometry}
         return FakeLink(board)
 
@@ -192,7 +202,8 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
         board.options = {"geometry": geometry}
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.sim.commands.sim.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.commands.sim.load_stimulus", lambda paths, geometry, **_: (UNWIRED, geometry))
+    monkeypatch.setattr("hypermon.sim.commands.sim.open_stimulus", open_stimulus)
     monkeypatch.setattr("hypermon.host.link.open_link", open_link)
     for name, arguments in (("a", ["sim", "x.csv"]), ("b", ["record"])):
         board.options = {}

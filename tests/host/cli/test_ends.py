@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from hypermon.host import cli
@@ -35,8 +36,10 @@ def run_cli(capfd):
 def board(monkeypatch):
     """The commands open this link; tests change it."""
     link = FakeLink(random_run(FakeBoard(), random.Random(3), 12, losses=0.5), piece=400)
-    for name in ("host.link.open_link", "sim.commands.sim.open_virtual"):
+    for name in ("host.link.open_link", "sim.commands.sim.open_stimulus"):
         monkeypatch.setattr(f"hypermon.{name}", lambda *arguments, **options: link)
+    monkeypatch.setattr("hypermon.sim.commands.sim.load_stimulus", lambda paths, geometry, **_: (
+        SimpleNamespace(wiring={}), geometry))
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     return link

@@ -71,6 +71,37 @@ def test_levels_are_read_over_a_slow_link(link_of, name):
     assert passed, seen
 
 
+class Halting(Slow):
+    """A link to a board so slow that the stream brings nothing for this many reads before each piece."""
+
+    def __init__(self, link, reads, slowness):
+        super().__init__(link)
+        self._reads, self._left, self.slowness = reads, reads, slowness
+
+    def write(self, address, value):
+        self._link.write(address, value)
+
+    def stream(self, limit):
+        self._left -= 1
+        if self._left >= 0:
+            return b""
+        self._left = self._reads
+        return self._link.stream(limit)
+
+
+@pytest.mark.parametrize(("reads", "slowness", "ends"), [
+    (150, 1.0, True), (300, 1.0, False), (300, 2.0, True), (700, 2.0, False)])
+def test_a_slow_board_may_be_silent_for_longer(link_of, reads, slowness, ends):
+    """By the slowness of its link: of a serial port, that of the time-out in its URI."""
+    with Device(Halting(link_of(), reads, slowness)) as device:
+        check = checks(device)["windows"]
+        if ends:
+            assert check()[0]
+        else:
+            with pytest.raises(HypermonError, match="stopped sending in the middle of its self-test"):
+                check()
+
+
 def test_a_board_without_an_emulator_is_refused():
     with Device(open_virtual([], Geometry(), uri="sim:")) as device, pytest.raises(HypermonError, match="no node em"):
         list(selftest(device))

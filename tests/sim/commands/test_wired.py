@@ -182,6 +182,29 @@ def test_what_no_board_receives(tools, tmp_path, capsys, more, reason):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("more", "reason"), [
+    (["--port", "4=TX,uart,9600"], "another node with UART has 115200 baud; a board has one rate"),
+    (["--port", "4=SWO,swo,60000000"], "--port 4=SWO,swo,60000000: "),
+    (["--front-rate", "uart=9600"], "another node with UART has 9600 baud"),
+    (["--mode", "0=nibble"], "--mode 0=nibble: node 0 has a UART"),
+    (["--edge", "2=both"], "--edge 2=both: "),
+])
+def test_a_setting_is_refused_before_a_board_is_built(tools, tmp_path, monkeypatch, capsys, more, reason):
+    """A build takes half a minute, or longer."""
+    def built(*_):
+        raise AssertionError("a board is built")
+
+    monkeypatch.setattr("hypermon.sim.virtual.link.library", built)
+    nodes = Nodes(1)
+    for node in range(4):
+        nodes.send(node)
+    played = ["sim", nodes.dump(tmp_path / "a.vcd"), "-o", str(tmp_path / "run"), *BOARD]
+    assert _run([*played, *more]) == 2
+    assert reason in capsys.readouterr().err
+    with pytest.raises(AssertionError, match="a board is built"):
+        _run(played)
+
+
 @pytest.mark.parametrize(("form", "rate", "reason"), [
     (None, "115200", "bits are 0.0576 times as long as the rate says, about 2000000 baud"),
     (1, "2000000", "the trace port's formatter seems to be on"),
