@@ -36,6 +36,8 @@ SITE := $(BUILD)/site-env/.installed
 DIST := $(BUILD)/dist-env/.installed
 # And LiteX, for its example.
 LITEX := $(BUILD)/litex-env/.installed
+# And labgrid, for its example.
+LABGRID := $(BUILD)/labgrid-env/.installed
 # And Spark, for its test, if there is Java for it.
 SPARK := $(BUILD)/spark-env/.installed
 
@@ -120,10 +122,12 @@ bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netli
 	@$(BIN)/python tests/bitstream/check.py $(or $(BOARD),ice40-hx8k) $(ARGS)
 
 .PHONY: example
-example: need-g++ $(DEV) $(if $(filter litex,$(OF)),$(LITEX)) $(if $(filter spark,$(OF)),$(SPARK)) ## examples run: the benches of docs/cocotb.md, or OF=litex, OF=spark (1 to 2 minutes)
-	@case $(call of,cocotb litex spark) in \
+example: need-g++ $(DEV) $(if $(filter litex,$(OF)),$(LITEX)) $(if $(filter labgrid,$(OF)),$(LABGRID)) $(if $(filter spark,$(OF)),$(SPARK)) ## examples run: the benches of docs/cocotb.md, or OF=litex, labgrid, spark (1 to 2 minutes)
+	@case $(call of,cocotb litex labgrid spark) in \
 	cocotb) $(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS);; \
 	litex) $(BIN)/python examples/litex/run.py --litex $(BUILD)/litex-env/bin/python --folder $(BUILD)/litex $(ARGS);; \
+	labgrid) $(BUILD)/labgrid-env/bin/python -m pytest -q -p no:cacheprovider --lg-env examples/labgrid/env.yaml \
+	  --rootdir examples/labgrid examples/labgrid $(ARGS);; \
 	spark) command -v java >/dev/null || { echo "java is missing. On Debian: apt-get install openjdk-17-jre-headless" >&2; exit 1; }; \
 	  $(BIN)/python -m pytest -m slow tests/host/analysis/test_spark.py $(ARGS);; esac
 
@@ -228,6 +232,13 @@ $(DIST): requirements/locked-dist.txt | $(BIN)/python
 
 $(LITEX): requirements/locked-litex.txt | $(BIN)/python
 	$(call apart,litex,LiteX for its example (10 s and 40 MB))
+
+# Apart, because it brings a package of its own in place of pyserial; what the project needs is that of .venv.
+$(LABGRID): requirements/locked-labgrid.txt | $(BIN)/python
+	$(call apart,labgrid,labgrid for its example (10 s and 60 MB))
+	@$(BUILD)/labgrid-env/bin/python -c 'import site, sys; \
+	  open(site.getsitepackages()[0] + "/hypermon.pth", "w").write(f"import site; site.addsitedir({sys.argv[1]!r})\n")' \
+	  "$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')"
 
 $(SPARK): requirements/locked-spark.txt requirements/locked-pyspark.txt | $(BIN)/python
 	$(call apart,spark,Spark for its test (2 minutes and 800 MB))

@@ -2,8 +2,8 @@
 
 The versions are those of constraints.txt, and pip resolves nothing beyond them. `make lock` runs this;
 `make lock ARGS=--site` writes only the file of the documentation site, whose versions are in constraints-site.txt, and
-`make lock ARGS=--dist` only that of releases, with constraints-dist.txt; `make lock ARGS=--litex` and
-`ARGS=--spark` likewise.
+`make lock ARGS=--dist` only that of releases, with constraints-dist.txt; `make lock ARGS=--litex`,
+`ARGS=--labgrid` and `ARGS=--spark` likewise.
 """
 
 import json
@@ -36,6 +36,7 @@ WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What
         "locked-site.txt": "What `make site` needs, in an environment of its own",
         "locked-dist.txt": "What `make dist` needs, in an environment of its own",
         "locked-litex.txt": "What `make example OF=litex` needs besides, in an environment of its own",
+        "locked-labgrid.txt": "What `make example OF=labgrid` needs besides, in an environment of its own",
         "locked-spark.txt": "What `make example OF=spark` needs besides PySpark, in an environment of its own"}
 
 
@@ -119,7 +120,7 @@ def write(file: str, constraints: str, names: set[str], before: str = "",
 
 def main() -> None:
     """Writes the files. Needs an environment in which everything is installed, and a network."""
-    for apart in ("site", "dist", "litex", "spark"):
+    for apart in ("site", "dist", "litex", "labgrid", "spark"):
         if sys.argv[1:] in ([], [f"--{apart}"]):
             write(f"locked-{apart}.txt", f"constraints-{apart}.txt", set(pinned(f"constraints-{apart}.txt")))
     if sys.argv[1:]:

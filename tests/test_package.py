@@ -222,7 +222,8 @@ FLOORS = {
         "virtual/memory",
         "virtual",
         "virtual/pcie",
-        "serve bench emulate pytest_plugin",
+        "serve bench emulate recording",
+        "pytest_plugin labgrid_driver",
         "uart_server demo commands",
     ),
     "studies": (
@@ -296,7 +297,7 @@ ACROSS = {
     "studies/machine/machines": "host/errors host/run sim/cache sim/virtual",
     "studies/machine/page": "host/report host/run",
     "sim/pins": "host/errors",
-    "sim/pytest_plugin": "host/contracts host/errors host/record host/recording host/run",
+    "sim/recording": "host/contracts host/errors host/record host/recording host/run",
     "sim/emulate": "host host/errors",
     "studies/scale":
         "hdl/layout host/blocks host/device host/errors host/record host/recording host/text sim/stimulus "

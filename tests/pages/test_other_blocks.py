@@ -69,6 +69,13 @@ def rules(block: Other, folder: Path) -> None:
     assert load_rules(folder / "rules.toml").rules
 
 
+def labgrid(block: Other, folder: Path) -> None:
+    """The example's environment file with other values; `make example OF=labgrid` reads that one."""
+    example = (ROOT / "examples" / "labgrid" / "env.yaml").read_text()
+    assert [line.partition(": ")[0] for line in block.code.splitlines()] == [
+        line.partition(": ")[0] for line in example.splitlines()]
+
+
 def dictionary(block: Other, folder: Path) -> None:
     (folder / "one.toml").write_text(block.code)
     assert load_dictionary(folder / "one.toml").events or "logging" in block.code
@@ -148,6 +155,7 @@ CHECKS: tuple[tuple[str, str, str, Callable[[Other, Path], None]], ...] = (
     ("docs/attach.md", "c", "static const unsigned lines", compiled(
         "hm_port port", "-DHM_TARGET=HM_TARGET_GPIOCHIP", "-include", str(NODE / "hypermon.h"))),
     ("docs/check.md", "toml", '[[rule]]\nname = "one has the lock"', rules),
+    ("docs/check.md", "yaml", "imports:\n- hypermon.sim.labgrid_driver", labgrid),
     ("docs/check.md", "toml", '[[rule]]\nname = "each border arrives"', rules),
     ("docs/cocotb.md", "make", "TOPLEVEL_LANG", named("tests/sim/bench/test_examples.py")),
     ("docs/dictionary.md", "c", "work_call", dictionary_in_c),
