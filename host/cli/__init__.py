@@ -68,6 +68,12 @@ def _run(arguments: Sequence[str]) -> int:
             give_up()
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         _complain(f"{where}{system_reason(error)}")
+    except Exception as error:
+        duckdb = sys.modules.get("duckdb")      # loaded if a command has used it
+        if duckdb is None or not isinstance(error, duckdb.Error):
+            raise
+        _complain(f"a table cannot be read: {str(error).splitlines()[0]}; to make the tables of a RUN anew, remove its "
+                  "decode.json and run hypermon decode")
     return 2
 
 

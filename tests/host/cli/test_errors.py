@@ -3,8 +3,10 @@
 import random
 import sys
 
+import duckdb
 import pytest
 from hypermon.host import cli
+from hypermon.host.run import Run
 
 from tests.host.fake_board import FakeBoard, random_run
 
@@ -174,3 +176,17 @@ def test_a_file_is_no_run(tmp_path, run_cli):
     (tmp_path / "ports.csv").write_text("time_ns,node,port\n")
     assert run_cli("stats", tmp_path / "ports.csv") == (
         2, "", [f"hypermon: {tmp_path / 'ports.csv'}: it is a file; a recorded run is a directory"])
+
+
+def test_a_table_that_duckdb_cannot_read(make_run, run_cli, monkeypatch):
+    """An error of DuckDB that no command expects, as an old version's about a broken page."""
+    run = make_run(random_run(FakeBoard(), random.Random(1), 40))
+
+    def sql(*_):
+        return duckdb.sql("select error('do not know what type')")
+
+    monkeypatch.setattr(Run, "sql", sql)
+    status, out, err = run_cli("trim", run.path, run.path.with_name("part"), "--nodes", "0")
+    assert (status, out) == (2, "")
+    assert [line for line in err if line.startswith("hypermon: a table cannot be read: ")]
+    assert not run.path.with_name("part").exists()
