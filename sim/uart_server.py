@@ -28,7 +28,7 @@ from hypermon.sim.virtual.uart_board import BAUD, UartBoard
 
 __all__ = ["TerminalServer", "main", "refuse_used"]
 
-#: Board clocks between two checks of the port.
+#: Board clocks between two checks of the port, unless the server is given another number.
 _BATCH = 5_000
 #: Seconds between two checks for a program that opens it.
 _IDLE_S = 0.01
@@ -42,6 +42,7 @@ class TerminalServer:
     board : the board that is served.
     link : a path that is made to point to the terminal.
     to_host, to_board : faults of the line, in each direction.
+    batch : board clocks between two checks of the port; fewer for a board that is simulated slowly.
 
     Members
     -------
@@ -54,8 +55,8 @@ class TerminalServer:
     """
 
     def __init__(self, board: UartBoard, link: Path, to_host: LineFaults | None = None,
-                 to_board: LineFaults | None = None):
-        self._board, self._link = board, link
+                 to_board: LineFaults | None = None, batch: int = _BATCH):
+        self._board, self._link, self._batch = board, link, batch
         self.to_host, self.to_board = to_host or LineFaults(), to_board or LineFaults()
         refuse_used(link)
         self._fd = -1
@@ -86,7 +87,7 @@ class TerminalServer:
     def step(self) -> None:
         """Advances board time a little; pauses if no program has the port open."""
         if self._fd < 0:
-            self._board.run(_BATCH)
+            self._board.run(self._batch)
             return
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
@@ -95,7 +96,7 @@ class TerminalServer:
             time.sleep(_IDLE_S)
             return
         if len(self._waiting) < 1 << 16:
-            self._waiting += self.to_host.pass_on(self._board.run(_BATCH, self.to_board.pass_on(self._read())))
+            self._waiting += self.to_host.pass_on(self._board.run(self._batch, self.to_board.pass_on(self._read())))
         else:
             time.sleep(_IDLE_S)
         with contextlib.suppress(OSError):

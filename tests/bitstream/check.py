@@ -22,7 +22,7 @@ from hypermon.boards.model.board import Board
 from hypermon.boards.registry import find
 from hypermon.boards.toolchain.bitstream import BuildError, build
 from hypermon.boards.toolchain.top import platform_of
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import BEAT_BYTES, Geometry
 from hypermon.hdl.verilog import build_hash
 from hypermon.host.errors import HypermonError
 from hypermon.sim.virtual.build import Shell
@@ -43,6 +43,8 @@ BUILT = _ROOT / ".build" / "boards"
 _CAPTURES = Path(os.environ.get("HYPERMON_DATA", _ROOT.parent / "shared" / "data")) / "sr"
 #: Board time from the last write until the recording is ended: that of a flush, and of what is then on the line.
 _GRACE_PS = 15 * 10**9
+#: Board clocks that a self-test takes besides those in which the link empties a full store; and the fewest a second.
+_SELFTEST_CLOCKS, _SLOWEST_HZ = 100_000_000, 5_000
 #: What is asked besides who the board is.
 _PARTS = ("selftest", "displays", "random-1", "random-2", "mixture-1", "mixture-2")
 
@@ -117,7 +119,7 @@ def checks(bits: Bits, folder: Path, plays: list[Play], only: Container[str] | N
     with Served(folder, made, bits.geometry, baud) as board:
         yield _identity(told(board.uri), bits)
         if only is None or "selftest" in only:
-            yield _selftest(board.uri, bits.geometry)
+            yield _selftest(board.uri, bits)
     for play in plays:
         if only is None or play.name in only:
             yield compared(bits, made, folder, play)
@@ -135,9 +137,12 @@ def _identity(info: dict[str, Any], bits: Bits) -> Outcome:
                    f"{geometry.clock_hz / 1e6:g} MHz")
 
 
-def _selftest(uri: str, geometry: Geometry) -> Outcome:
+def _selftest(uri: str, bits: Bits) -> Outcome:
     """The board's own tests, but for that of its time base: the simulation's clock is slower than the host's."""
-    done = command("selftest", "-b", uri, "--json")
+    geometry = bits.geometry
+    emptied_s = BEAT_BYTES * geometry.store_depth / bits.link.bytes_per_second
+    clocks = _SELFTEST_CLOCKS + 2 * emptied_s * geometry.clock_hz
+    done = command("selftest", "-b", uri, "--json", seconds=clocks / _SLOWEST_HZ)
     if not geometry.emulated:
         said = _last(done.stdout + done.stderr)
         return Outcome("selftest", done.returncode != 0 and "has no node emulator" in said, "none, and says so")

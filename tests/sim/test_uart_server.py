@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,6 +56,19 @@ def test_a_name_that_is_used(tmp_path):
     os.close(server)
     os.close(program)
     refuse_used(tmp_path / "port")
+
+
+@pytest.mark.parametrize(("how", "clocks"), [({}, 5_000), ({"batch": 250}, 250)])
+def test_the_port_is_checked_once_a_batch(tmp_path, how, clocks):
+    """A slow simulation needs fewer clocks between two checks: a request waits for the end of a batch."""
+    asked = []
+    board = SimpleNamespace(run=lambda clocks, data=b"": asked.append(clocks) or b"", close=lambda: None)
+    server = TerminalServer(board, tmp_path / "port", **how)
+    program = os.open(tmp_path / "port", os.O_RDWR | os.O_NOCTTY)
+    server.step()
+    os.close(program)
+    server.close()
+    assert asked == [clocks]
 
 
 class Served(threading.Thread):
