@@ -38,12 +38,12 @@ def prepare(trace: Trace, rule: Rule) -> None:
                        union all select {lane}, node, t, 0 from scope_ends)
         select *, {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
                   and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
-    # If nothing ends a scope, or begins one again, losses matter only until the first edge.
-    once = "" if scope.begin and scope.end else (
-        f"and not exists (from scope_marks as own where own.lane = {lane} and own.t < lo)")
     trace.db.execute(f"""create or replace temp table scope_gaps as
         select {lane} as lane, node, lo, hi + {slack} as hi from gaps_all
-        where {trace.concerning(every)} and {INNER} {once}""")
+        where {trace.concerning(every)} and {INNER}""")
+    if not (scope.begin and scope.end):     # nothing ends it, or begins it again: only losses before its edge matter
+        trace.db.execute("delete from scope_gaps as x where exists (from scope_marks as own where own.lane = x.lane "
+                         "and own.t < x.lo)")
     lanes = f"select unnest(range({len(trace.nodes) if scope.same_node else 1}))::smallint"
     first = 0 if scope.begin else 1
     order = "partition by lane order by t, turn, mark"

@@ -41,6 +41,14 @@ def test_from_one_event_to_another(scope, expected):
     assert states(EDGES, scope, [(t, 1) for t in (5, 20, 50, 70, 90)]) == expected
 
 
+@pytest.mark.parametrize(("scope", "expected"), [(Scope(event("s"), (), True), [0, 0, 1, 2]),
+                                                 (Scope((), event("s"), True), [1, 1, 0, 2])])
+def test_an_edge_of_one_node_says_nothing_of_another(scope, expected):
+    """Node 0 has an edge before node 1 loses an item, which may have been its own."""
+    times = [(5, 0), (5, 1), (30, 0), (30, 1)]
+    assert states([(10, 0, "s", 0)], scope, times, losses=[(1, 20, 22, 1)]) == expected
+
+
 def test_the_begin_is_inside_and_the_end_is_not():
     assert states(EDGES, WORK, [(t, 0) for t in (9, 10, 39, 40)]) == [0, 1, 1, 0]
 
