@@ -122,13 +122,15 @@ def _latest(trace: Trace, event: Event, counted: bool) -> None:
     if not counted:
         trace.db.execute("create or replace temp table latest (k bigint, late bigint)")
         return
+    # A table of its own: DuckDB joins few rows in a loop, and takes unnested rows for few.
+    trace.db.execute(f"""create or replace temp table turns as
+        with numbers as (select max(n) as n from (select count(*) as n from a group by node))
+        select k, node from (select unnest(range(1, n + 1)) as k from numbers) cross join ({_whose(event)})""")
     trace.db.execute(f"""create or replace temp table latest as
-        with whose as ({_whose(event)}),
-        points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
+        with points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
                    from (select node, t, 1 as n from a
-                         union all select node, lo, n from g where {INNER} or cause = 'end')),
-        turns as (select unnest(range(1, (select max(n) from (select count(*) as n from a group by node)) + 1)) as k)
-        select k, max(points.t) as late from (from turns cross join whose) as x
+                         union all select node, lo, n from g where {INNER} or cause = 'end'))
+        select k, max(points.t) as late from turns as x
         asof join points on points.node = x.node and points.n >= x.k group by k""")
 
 

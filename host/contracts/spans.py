@@ -167,8 +167,8 @@ def share(trace: Trace, rule: Rule) -> Judged:
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
-        with turns as (select *, count(*) filter (state <> 1) over own as surely, count(*) filter (state = 0) over own
-                                 as maybe from segments
+        with turns as (select *, sum((state <> 1)::int) over own as surely, sum((state = 0)::int) over own as maybe
+                       from segments
                        window own as (partition by node order by t, until rows unbounded preceding)),
         sure as (select node, sum(greatest(took - {slack}, 0)) as sure
                  from (select node, sum(until - t) as took from turns where state = 1 group by node, surely)
@@ -263,7 +263,7 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
             scopes = "".join(f"union all select -1, 0, 2 * {edge} {sign} {by}, {sign}1 from scope_runs "
                              f"where hi - lo > {by} " for edge, sign in ((f"greatest(lo, -{ENDLESS})", "+"),
                                                                          (f"least(hi, {ENDLESS})", "-")))
-            whole = (", sum(step) filter (lane < 0) over (order by t, step, lane rows unbounded preceding) as scoped")
+            whole = (", sum(if(lane < 0, step, null)) over (order by t, step, lane rows unbounded preceding) as scoped")
             node = (" replace (last_value(if(lane >= 0 and step > 0, node, null) ignore nulls)"
                      " over (order by t, step, lane rows unbounded preceding) as node)")
             enough = "lanes > 2 and scoped > 0"

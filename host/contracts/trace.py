@@ -263,7 +263,7 @@ class Trace:
         for name, part, by in (("gn", "partition by node", "node, "), ("gm", "", "")):
             self.db.execute(f"""create or replace temp table {name} as
                 select {by}min(lo) as lo, max(hi) as hi, min_by(cause, lo) as cause from (
-                    select *, count(*) filter (fresh) over ({part} order by lo, hi rows unbounded preceding) as part
+                    select *, sum(fresh::int) over ({part} order by lo, hi rows unbounded preceding) as part
                     from (select *, coalesce(lo > max(hi) over ({part} order by lo, hi rows between unbounded preceding
                                                                 and 1 preceding), true) as fresh from g))
                 group by {by}part""")
