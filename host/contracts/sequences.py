@@ -1,8 +1,10 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.lines import NOTHING
 from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.scopes import inside
+from hypermon.host.contracts.sieves import in_order
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
 
 __all__ = ["order", "together"]
@@ -16,8 +18,11 @@ def order(trace: Trace, rule: Rule) -> Judged:
     """
     events = rule.events["events"]
     _refuse_twice(rule)
-    trace.select("a", rule, "events", events)
+    lines = trace.lines(rule)
+    if lines is None:
+        trace.select("a", rule, "events", events)
     trace.gaps(events)
+    sieved = NOTHING if lines is None else in_order(trace, lines["events"])
     by = [*(["key"] if rule.key else []), *(["node"] if rule.same_node else [])]
     part = f"partition by {', '.join(by)} " if by else ""
     slack = trace.slack(rule.same_node, events)
@@ -30,11 +35,13 @@ def order(trace: Trace, rule: Rule) -> Judged:
     # Without anything before the recording, nor a loss before an event, the event is the first one of all.
     lost = f"before is not null and gap.hi >= since - {off}"
     fresh = "gap.hi is null" if trace.fresh else "false"
+    placed = ("select t, node, pos, nullif(before, -1) as before, since, nullif(after, -1) as after, true as alone "
+              "from placed") if lines is not None else f"""
+        select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since, lead(pos) over own as after,
+               {alone} as alone from a window own as ({part}order by t, node)"""
     trace.db.execute(f"""create or replace temp table judged as
-        with placed as (select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since,
-                               lead(pos) over own as after, {alone} as alone
-                        from a window own as ({part}order by t, node)),
-        s as (select *, {before} as alone_before from placed)
+        with neighbours as ({placed}),
+        s as (select *, {before} as alone_before from neighbours)
         select s.t, s.node, null::bigint as value,
                case when not (alone and alone_before) or ({lost}) then {UNDECIDED}
                     when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
@@ -47,7 +54,7 @@ def order(trace: Trace, rule: Rule) -> Judged:
                     when before is null and pos > 0 then coalesce(gap.cause, 'start')
                     when after is null and pos < {last} then 'end' end as why
         from s {last_gap(trace, rule.same_node, f"s.t + {off}")}""")
-    return conclude(trace, rule, hides=INNER, slack=slack)
+    return conclude(trace, rule, hides=INNER, slack=slack, sieved=sieved)
 
 
 def _refuse_twice(rule: Rule) -> None:

@@ -118,7 +118,7 @@ def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
     trace.db.execute(f"""create or replace temp table judged as
         select t, node, {middle}::bigint as value, {state}::tinyint as state,
                {"coalesce(why, 'loss')" if unknown else 'why'} as why
-        from judged order by value desc nulls last limit 1""")
+        from judged order by value desc nulls last, t, node limit 1""")
     notes = [f"quantile {q:g} of {known:,}: {middle / 1000:,.1f} ns{shown}"] if known else []
     return conclude(trace, rule, slack=slack, notes=notes, instances=known, scoped=True)
 

@@ -87,8 +87,10 @@ def _watched(clock: Clock, owner, name: str, stage: str) -> None:
 
 def measure(run: Run, rules: Path, asked) -> None:
     kinds, stages = Clock(), Clock()
-    for name, stage in (("select", "reading events"), ("load", "reading events"), ("gaps", "losses"),
-                        ("extend", "extents")):
+    if asked.queries:
+        Trace.lines = lambda trace, rule: None
+        Trace._kinds = lambda trace, rule: None
+    for name, stage in (("select", "reading events"), ("lines", "reading events"), ("gaps", "losses")):
         _watched(stages, Trace, name, stage)
     begun = time.perf_counter(), time.process_time()
     found = load_rules(rules)
@@ -125,6 +127,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, help="a RUN that made_events() wrote; else one is written, and removed")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--rules", action="store_true", help="print a line for each rule")
+    parser.add_argument("--queries", action="store_true", help="judge by queries alone, not by lines")
     parser.add_argument("--json", type=Path, help="write the verdicts there, to compare them")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
