@@ -152,3 +152,52 @@ def in_order(trace: Trace, lines: Sequence[Lines]) -> Sieved:
             "after": np.where(last, -1, place[(rest + 1) % max(len(times), 1)]).astype(np.int32)}
 
     return gathered(trace, "placed", each(one, range(len(lines[0]))))
+
+
+def turns(trace: Trace, lines: Lines, nodes: int, margin: int, counted: bool) -> Sieved:
+    """For ``together``: creates ``turns``, the k-th events of the nodes (``k``, ``t``, ``last``, ``nodes``, how many
+    have one, ``doubt``, the number of one of them is not known; ``node``, that of the first; ``cause``), and with
+    ``counted`` also ``latest`` (``k``, ``late``): when at the earliest the last node can have had its event.
+
+    nodes : those that should have one.
+    """
+    firsts = {node: (lo, cause) for node, lo, cause in trace.db.execute(
+        f"select node, min(lo), min_by(cause, lo) from g where {INNER} group by node").fetchall()}
+    size = max(map(len, lines)) if nodes > 1 else 0
+    first, last = np.full(size, NEVER), np.full(size, -NEVER)
+    owner, count, doubt = np.zeros(size, np.int16), np.zeros(size, np.int16), np.zeros(size, np.bool_)
+    causes: list[str | None] = [None, *sorted({cause for _, cause in firsts.values()}, reverse=True)]
+    cause = np.zeros(size, np.int8)
+    for node, line in enumerate(lines):
+        line, own = line[:size], slice(0, min(len(line), size))
+        owner[own][line < first[own]] = node
+        np.minimum(first[own], line, out=first[own])
+        np.maximum(last[own], line, out=last[own])
+        count[own] += 1
+        if node in firsts:
+            doubt[np.searchsorted(line, firsts[node][0]):len(line)] = True
+            np.maximum(cause[own], np.int8(causes.index(firsts[node][1])), out=cause[own])
+    keep = doubt | (count != nodes)
+    keep |= last - first > margin
+    rest = np.flatnonzero(keep)
+    trace.give("turns", k=rest + 1, t=first[rest], last=last[rest], nodes=count[rest], doubt=doubt[rest],
+               node=owner[rest], cause=np.array(causes, np.object_)[cause[rest]])
+    if counted:
+        _latest(trace, lines, rest)
+    return sieved_by(keep, last - first)
+
+
+def _latest(trace: Trace, lines: Lines, rest: npt.NDArray[np.int64]) -> None:
+    """Creates ``latest`` for some turns: what was lost counts as events at the begin of its gap, the end as endless."""
+    gaps = trace.gap_rows(f"select node, lo, n from g where {INNER} or cause = 'end' order by lo")
+    late, known = np.full(len(rest), -NEVER), np.zeros(len(rest), np.bool_)
+    for node, in trace.db.execute("select node from whose").fetchall():
+        line, mine = lines[node], gaps["node"] == node
+        times = np.concatenate((line, gaps["lo"][mine]))
+        order = np.argsort(times, kind="stable")
+        reached = np.cumsum(np.concatenate((np.ones(len(line), np.int64), gaps["n"][mine]))[order])
+        places = np.searchsorted(reached, rest + 1)
+        there = places < len(times)
+        np.maximum(late, times[order].take(places, mode="clip"), out=late, where=there)
+        known |= there
+    trace.give("latest", k=rest[known] + 1, late=late[known])

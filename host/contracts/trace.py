@@ -224,9 +224,10 @@ class Trace:
 
     def give(self, table: str, **columns: npt.NDArray[Any]) -> None:
         """Creates a table. A time that is :data:`.NEVER`, or minus that, is null."""
+        self.db.complete()
         self.db.register("given", pa.table({name: pa.array(
-            column, mask=np.abs(column) == NEVER if column.dtype == np.int64 else None)
-            for name, column in columns.items()}))
+            column, pa.string() if column.dtype == np.object_ else None,
+            mask=np.abs(column) == NEVER if column.dtype == np.int64 else None) for name, column in columns.items()}))
         self.db.execute(f"create or replace temp table {table} as from given")
         self.db.unregister("given")
 

@@ -10,7 +10,7 @@ from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.sieves import quantiles
 from hypermon.host.contracts.trace import GAPS, Extent, Source, Trace
 
-LINED = ("period", "rate", "order", "response", "precedence", "absence")
+LINED = ("period", "rate", "order", "response", "precedence", "absence", "together")
 IDS = {"a": 1, "b": 2, "c": 3, "d": 4}
 
 
