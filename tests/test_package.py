@@ -245,6 +245,7 @@ FLOORS = {
         "decode",
         "events",
         "analysis",
+        "contracts/lines",
         "run contracts",
         "compare",
         "record",

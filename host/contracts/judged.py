@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypermon.host.contracts.lines import NOTHING, Sieved
+from hypermon.host.contracts.lines.line import NOTHING, Sieved
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
 from hypermon.host.contracts.trace import ENDLESS, FAILED, INNER, MANY, OK, UNDECIDED, Trace

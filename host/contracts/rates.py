@@ -1,10 +1,10 @@
 """Rules of kinds ``period`` and ``rate``: how often an event comes."""
 
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap
-from hypermon.host.contracts.lines import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.sieves import around_gaps, quantiles, rare, steady, windows
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import UNSURE, between, inside, keep_inside, margin, runs
-from hypermon.host.contracts.sieves import around_gaps, quantiles, rare, steady, windows
 from hypermon.host.contracts.trace import Trace
 
 __all__ = ["period", "rate"]
@@ -237,8 +237,9 @@ def _at_least(trace: Trace, rule: Rule, least: int, slack: int, lines: Lines | N
     part, _, _ = _parts(rule)
     if lines is not None:
         nodes, per = trace.nodes_of(rule.events["event"]), rule.ps("per") or 0
-        sieved = rare(trace, lines, [node for node, line in enumerate(lines) if len(line)] if nodes is None else nodes,
-                      least, per - slack, per + slack)
+        mine = [node for node, line in enumerate(lines) if len(line)] if nodes is None else nodes
+        extents = {node: (trace.nodes[node].start, trace.nodes[node].end) for node in mine}
+        sieved = rare(trace, lines, extents, least, per - slack, per + slack)
         _judge_windows(trace, rule, slack, "from gone")
         if not is_calm(trace):
             _too_few(trace, rule, least, slack, "from probes")

@@ -7,9 +7,9 @@ with ``after`` requires that there is no such B; ``absence`` with ``between`` is
 from dataclasses import dataclass
 
 import numpy as np
-from hypermon.host.contracts.answers import Reach, answered, between, mirrored, next_to_gaps, span_of_gaps
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of
-from hypermon.host.contracts.lines import NOTHING, Lines, Sieved
+from hypermon.host.contracts.lines.answers import Reach, answered, between, mirrored, next_to_gaps, span_of_gaps
+from hypermon.host.contracts.lines.line import NOTHING, Lines, Sieved
 from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.trace import ENDLESS, Trace
 

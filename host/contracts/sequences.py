@@ -2,10 +2,10 @@
 
 import numpy as np
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
-from hypermon.host.contracts.lines import NOTHING
+from hypermon.host.contracts.lines.line import NOTHING
+from hypermon.host.contracts.lines.sieves import in_order, turns
 from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.scopes import inside
-from hypermon.host.contracts.sieves import in_order, turns
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
 
 __all__ = ["order", "together"]

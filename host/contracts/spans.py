@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
-from hypermon.host.contracts.lines import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
-from hypermon.host.contracts.span_sieves import brief_spans, separate, shares
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["duration", "exclusion", "share"]
@@ -285,7 +285,8 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
     trace.gaps(events)
     if lined is not None:
         lines = lined["spans"]
-        separate(trace, [(lines[k], lines[k + 1]) for k in range(0, len(lines), 2)], merged, slack)
+        separate(trace, [(lines[k], lines[k + 1]) for k in range(0, len(lines), 2)], merged,
+                 [own.start for own in trace.nodes], slack)
     _states(trace, groups)
     whose = "lane" if len(pairs) > 1 else "node"
     for name, known, by in (("sure", "1", slack), ("may", "1, 2", -slack)):

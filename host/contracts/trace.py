@@ -14,7 +14,8 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.contracts.lines import NEVER, Gaps, Kind, Lines, LineStore
+from hypermon.host.contracts.lines.line import INNER, NEVER, Gaps, Lines
+from hypermon.host.contracts.lines.store import Kind, LineStore
 from hypermon.host.contracts.rules import Event, Rule, near
 
 __all__ = ["ENDLESS", "FAILED", "FAR", "GAPS", "INNER", "MANY", "OK", "UNDECIDED", "Extent", "Source", "Trace",
@@ -25,8 +26,6 @@ FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
 #: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
 #: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
-#: Gaps within the recording.
-INNER = "cause not in ('start', 'end')"
 #: The states of an instance of a rule.
 OK, FAILED, UNDECIDED = 0, 1, 2
 
@@ -223,7 +222,7 @@ class Trace:
                        for node, line in enumerate(next(every))] for event in own] for key, own in rule.events.items()}
 
     def give(self, table: str, **columns: npt.NDArray[Any]) -> None:
-        """Creates a table. A time that is :data:`.NEVER`, or minus that, is null."""
+        """Creates a table. A time that is :data:`.line.NEVER`, or minus that, is null."""
         self.db.complete()
         self.db.register("given", pa.table({name: pa.array(
             column, pa.string() if column.dtype == np.object_ else None,

@@ -6,13 +6,23 @@ rest, which is small in most runs.
 Each function creates a table of this rest, with the columns that the judge needs, and returns what was sorted out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.contracts.lines import NEVER, NOTHING, Line, Lines, Sieved, each, gaps_of, touched
-from hypermon.host.contracts.trace import INNER, Trace
+from hypermon.host.contracts.lines.line import (
+    INNER,
+    NEVER,
+    NOTHING,
+    Ground,
+    Line,
+    Lines,
+    Sieved,
+    each,
+    gaps_of,
+    touched,
+)
 
 __all__ = ["Found", "around_gaps", "gathered", "in_order", "node_of", "quantiles", "rare", "sieved_by", "steady",
            "windows"]
@@ -21,7 +31,7 @@ Columns = dict[str, npt.NDArray[Any]]
 Found = tuple[Sieved, Columns]
 
 
-def gathered(trace: Trace, table: str, found: Sequence[Found]) -> Sieved:
+def gathered(trace: Ground, table: str, found: Sequence[Found]) -> Sieved:
     """Creates a table of the rests of all nodes, and adds up what was sorted out."""
     trace.give(table, **{name: np.concatenate([rest[name] for _, rest in found]) for name in found[0][1]})
     total = NOTHING
@@ -41,7 +51,7 @@ def sieved_by(keep: npt.NDArray[np.bool_], values: Line | None = None) -> Sieved
     return Sieved(count, int(values.max(where=~keep, initial=-NEVER)) if count and values is not None else None)
 
 
-def steady(trace: Trace, lines: Lines, every: int, margin: int) -> tuple[Sieved, Line]:
+def steady(trace: Ground, lines: Lines, every: int, margin: int) -> tuple[Sieved, Line]:
     """For ``period``: creates ``known`` (``t``, ``node``, ``d``, the time since the event before). Also returns the
     deviations of all intervals."""
     gaps = trace.gap_rows("select node, lo, hi from gn order by node, lo")
@@ -70,7 +80,7 @@ def quantiles(values: Line, hundredths: Sequence[int]) -> list[int | None]:
     return [int(values[place]) for place in places]
 
 
-def windows(trace: Trace, lines: Lines, most: int, length: int) -> Sieved:
+def windows(trace: Ground, lines: Lines, most: int, length: int) -> Sieved:
     """For ``rate`` with ``max``: creates ``windows``, those that begin at an event (``t``, ``node``, ``beyond``, the
     event that is ``most`` later, and ``seen``, the events within ``length``)."""
     gaps = trace.gap_rows("select node, lo, hi from gn order by node, lo")
@@ -91,7 +101,7 @@ def windows(trace: Trace, lines: Lines, most: int, length: int) -> Sieved:
     return gathered(trace, "windows", each(one, range(len(lines))))
 
 
-def around_gaps(trace: Trace, lines: Lines, length: int, slack: int) -> None:
+def around_gaps(trace: Ground, lines: Lines, length: int, slack: int) -> None:
     """For ``rate`` with ``max``: creates ``near``, how many events were seen around each gap (``id``, ``seen``)."""
     gaps = trace.gap_rows(f"select id, node, lo, hi from g where {INNER}")
     seen = np.zeros(len(gaps["id"]), np.int64)
@@ -101,22 +111,26 @@ def around_gaps(trace: Trace, lines: Lines, length: int, slack: int) -> None:
     trace.give("near", id=gaps["id"], seen=seen)
 
 
-def rare(trace: Trace, lines: Lines, nodes: Sequence[int], least: int, enough: int, far: int) -> Sieved:
+def rare(trace: Ground, lines: Lines, extents: Mapping[int, tuple[int, int]], least: int, enough: int, far: int
+         ) -> Sieved:
     """For ``rate`` with ``min``: creates ``gone`` (``t``, ``node``, and ``until``, the event that is ``least`` later),
     of events and of the start of the recording; and ``probes`` (``t``, ``node``, ``seen``), the
-    events seen up to ``far`` after each of these, and after each gap."""
+    events seen up to ``far`` after each of these, and after each gap.
+
+    extents : of the nodes that the rule is about, the start and the end of the recording.
+    """
     gaps = trace.gap_rows(f"select node, hi from g where {INNER}")
 
     def one(node: int) -> tuple[Found, Found]:
-        line, own = lines[node], trace.nodes[node]
-        times = np.concatenate(([own.start], line, [own.end])) if node in nodes else line[:0]
-        until = np.full(max(len(times) - 1, 0), own.end)
+        line, (start, end) = lines[node], extents.get(node, (0, 0))
+        times = np.concatenate(([start], line, [end])) if node in extents else line[:0]
+        until = np.full(max(len(times) - 1, 0), end)
         later = times[least:]
         until[:len(later)] = later
         keep = until - times[:-1] > enough
         keep |= times[1:] == times[:-1]
         rest = np.flatnonzero(keep)
-        probes = np.concatenate((times[rest], gaps["hi"][(gaps["node"] == node) & (node in nodes)]))
+        probes = np.concatenate((times[rest], gaps["hi"][(gaps["node"] == node) & (node in extents)]))
         seen = np.searchsorted(line, probes + far, "right") - np.searchsorted(line, probes, "right")
         return (sieved_by(keep), {"t": times[rest], "node": node_of(node, len(rest)), "until": until[rest]}), (
             NOTHING, {"t": probes, "node": node_of(node, len(probes)), "seen": seen})
@@ -126,7 +140,7 @@ def rare(trace: Trace, lines: Lines, nodes: Sequence[int], least: int, enough: i
     return gathered(trace, "gone", [own for own, _ in found])
 
 
-def in_order(trace: Trace, lines: Sequence[Lines]) -> Sieved:
+def in_order(trace: Ground, lines: Sequence[Lines]) -> Sieved:
     """For ``order``: creates ``placed`` (``t``, ``node``, ``pos`` in the list, and of the neighbours ``before``,
     ``since``, ``after``; -1 or null if there is none)."""
     gaps = trace.gap_rows("select node, lo, hi from gn order by node, lo")
@@ -154,7 +168,7 @@ def in_order(trace: Trace, lines: Sequence[Lines]) -> Sieved:
     return gathered(trace, "placed", each(one, range(len(lines[0]))))
 
 
-def turns(trace: Trace, lines: Lines, nodes: int, margin: int, counted: bool) -> Sieved:
+def turns(trace: Ground, lines: Lines, nodes: int, margin: int, counted: bool) -> Sieved:
     """For ``together``: creates ``turns``, the k-th events of the nodes (``k``, ``t``, ``last``, ``nodes``, how many
     have one, ``doubt``, the number of one of them is not known; ``node``, that of the first; ``cause``), and with
     ``counted`` also ``latest`` (``k``, ``late``): when at the earliest the last node can have had its event.
@@ -187,7 +201,7 @@ def turns(trace: Trace, lines: Lines, nodes: int, margin: int, counted: bool) ->
     return sieved_by(keep, last - first)
 
 
-def _latest(trace: Trace, lines: Lines, rest: npt.NDArray[np.int64]) -> None:
+def _latest(trace: Ground, lines: Lines, rest: npt.NDArray[np.int64]) -> None:
     """Creates ``latest`` for some turns: what was lost counts as events at the begin of its gap, the end as endless."""
     gaps = trace.gap_rows(f"select node, lo, n from g where {INNER} or cause = 'end' order by lo")
     late, known = np.full(len(rest), -NEVER), np.zeros(len(rest), np.bool_)

@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 import pytest
 from hypermon.host.contracts.judge import JUDGES
+from hypermon.host.contracts.lines.sieves import quantiles
 from hypermon.host.contracts.rules import KINDS, Event, Rule
-from hypermon.host.contracts.sieves import quantiles
 from hypermon.host.contracts.trace import GAPS, Extent, Source, Trace
 
 IDS = {"a": 1, "b": 2, "c": 3, "d": 4}

@@ -1,4 +1,4 @@
-"""Sorts out, by the lines of events, the spans that :mod:`.spans` need not judge: see :mod:`.sieves`.
+"""Sorts out spans that are right beyond doubt: see :mod:`.sieves`.
 
 A begin that an end follows is a pair, whatever else is open: pairs can be taken out, and the rest has the same spans.
 """
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.contracts.lines import NEVER, NOTHING, Gaps, Line, Lines, Sieved, each, gaps_of, touched
-from hypermon.host.contracts.sieves import Found, gathered, node_of, sieved_by
-from hypermon.host.contracts.trace import Trace
+from hypermon.host.contracts.lines.line import NEVER, NOTHING, Gaps, Ground, Line, Lines, Sieved, each, gaps_of, touched
+from hypermon.host.contracts.lines.sieves import Found, gathered, node_of, sieved_by
 
 __all__ = ["Pairs", "brief_spans", "regular_pairs", "separate", "shares"]
 
@@ -52,7 +51,7 @@ def _paired(begins: Line, ends: Line) -> Pairs:
     return Pairs(begins, ends, place, until, apart)
 
 
-def brief_spans(trace: Trace, begins: Lines, ends: Lines, least: int, most: int | None
+def brief_spans(trace: Ground, begins: Lines, ends: Lines, least: int, most: int | None
                 ) -> tuple[Sieved, Line, list[tuple[int, int, int]]]:
     """For ``duration``: creates ``begins`` and ``ends``, without pairs from ``least`` to ``most`` apart.
 
@@ -79,7 +78,7 @@ def brief_spans(trace: Trace, begins: Lines, ends: Lines, least: int, most: int 
             [one for own in found for one in own[3]])
 
 
-def _give_rest(trace: Trace, begins: str, ends: str, pairs: Sequence[Pairs]) -> None:
+def _give_rest(trace: Ground, begins: str, ends: str, pairs: Sequence[Pairs]) -> None:
     rests = [own.rest(node) for node, own in enumerate(pairs)]
     gathered(trace, begins, [own for own, _ in rests])
     gathered(trace, ends, [own for _, own in rests])
@@ -99,7 +98,7 @@ def regular_pairs(begins: Line, ends: Line, gaps: tuple[Line, Line]) -> Pairs:
     return pairs
 
 
-def shares(trace: Trace, begins: Lines, ends: Lines, slack: int) -> None:
+def shares(trace: Ground, begins: Lines, ends: Lines, slack: int) -> None:
     """For ``share``: creates ``begins`` and ``ends`` without regular pairs, and ``regular`` (``node``, ``sure``,
     ``may``): for how long each node is inside in these at least, and at most."""
     gaps = trace.gap_rows(_GAPS)
@@ -115,19 +114,21 @@ def shares(trace: Trace, begins: Lines, ends: Lines, slack: int) -> None:
                may=np.array([own[2] for own in found]))
 
 
-def separate(trace: Trace, groups: Sequence[tuple[Lines, Lines]], gaps: Sequence[Gaps], slack: int) -> None:
+def separate(trace: Ground, groups: Sequence[tuple[Lines, Lines]], gaps: Sequence[Gaps], starts: Sequence[int],
+             slack: int) -> None:
     """For ``exclusion``: creates ``begins_LANE`` and ``ends_LANE`` without the regular pairs that are far from all that
     is inside, or not known, in other lanes.
 
     Parameters
     ----------
     gaps : of each lane, those of each node, merged.
+    starts : of each node, when its recording begins.
     slack : by how much the difference of two times may be off, or more.
     """
     nodes = range(len(groups[0][0]))
     lanes = [each(lambda node, lane=lane: regular_pairs(  # type: ignore[misc]
         groups[lane][0][node], groups[lane][1][node], gaps_of(gaps[lane], node)), nodes) for lane in range(len(groups))]
-    doubtful = _union([_not_apart(own, trace.nodes[node].start, gaps_of(gaps[lane], node))
+    doubtful = _union([_not_apart(own, starts[node], gaps_of(gaps[lane], node))
                        for lane, pairs in enumerate(lanes) for node, own in enumerate(pairs)])
     near = [[_meets(own, doubtful, slack) for own in pairs] for pairs in lanes]
     if len(lanes) == 1:

@@ -1,13 +1,24 @@
-"""Sorts out, by the lines of events, what :mod:`.responses` need not judge: see :mod:`.sieves`."""
+"""Sorts out events that are answered, or that nothing follows, beyond doubt: see :mod:`.sieves`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.contracts.lines import NEVER, Line, Lines, Sieved, after, before, each, gaps_of, merged, touched
-from hypermon.host.contracts.sieves import Found, gathered, node_of, sieved_by
-from hypermon.host.contracts.trace import Trace
+from hypermon.host.contracts.lines.line import (
+    NEVER,
+    Ground,
+    Line,
+    Lines,
+    Sieved,
+    after,
+    before,
+    each,
+    gaps_of,
+    merged,
+    touched,
+)
+from hypermon.host.contracts.lines.sieves import Found, gathered, node_of, sieved_by
 
 __all__ = ["Reach", "answered", "between", "mirrored", "next_to_gaps", "span_of_gaps"]
 
@@ -46,7 +57,7 @@ def mirrored(lines: Lines) -> Lines:
     return [-line[::-1] for line in lines]
 
 
-def answered(trace: Trace, asked: Lines, answers: Lines, reach: Reach) -> Sieved:
+def answered(trace: Ground, asked: Lines, answers: Lines, reach: Reach) -> Sieved:
     """Creates ``staged``: ``t``, ``node``, ``key``; ``value``, the time until the next answer; ``sure``, ``may``: an
     answer is, or may be, in time. The tables ``gn`` and ``gm`` are about the answers."""
     gaps = trace.gap_rows("select node, lo, hi from gn order by node, lo" if reach.alone else
@@ -116,7 +127,7 @@ def _staged(line: Line, node: int, rest: npt.NDArray[np.int64], value: Line, may
             "may": may, "sure": sure}
 
 
-def next_to_gaps(trace: Trace, table: str, condition: str, lines: Lines, edge: str, off: int, alone: bool) -> None:
+def next_to_gaps(trace: Ground, table: str, condition: str, lines: Lines, edge: str, off: int, alone: bool) -> None:
     """Creates a table (``id``, ``t``): of each gap in ``g``, the first event ``off`` after one of its ends."""
     gaps = trace.gap_rows(f"select id, node, {edge} as edge from g where {condition}")
     trace.give(table, id=gaps["id"], t=_beside(after, lines, gaps["node"], gaps["edge"] + off, alone))
@@ -133,7 +144,7 @@ def _beside(find: Callable[[Line, Line], Line], lines: Lines, nodes: Line, times
     return found
 
 
-def between(trace: Trace, events: Lines, begins: Lines, ends: Lines, step: int, alone: bool) -> Sieved:
+def between(trace: Ground, events: Lines, begins: Lines, ends: Lines, step: int, alone: bool) -> Sieved:
     """For ``absence`` with ``between``: creates ``staged`` (``t``, ``node``; ``b_sure``, ``b_may``, ``c_sure``,
     ``c_may``: the last begin and end that came before for sure, or that may have; ``c_next``: the next end). The table
     ``gb`` is about the begins."""
@@ -157,7 +168,7 @@ def between(trace: Trace, events: Lines, begins: Lines, ends: Lines, step: int, 
     return gathered(trace, "staged", each(one, range(len(events))))
 
 
-def span_of_gaps(trace: Trace, begins: Lines, ends: Lines, step: int, alone: bool) -> None:
+def span_of_gaps(trace: Ground, begins: Lines, ends: Lines, step: int, alone: bool) -> None:
     """For ``absence`` with ``between``: creates ``edges`` (``id``; ``c_sure``, ``b_may``): of each gap in ``hiding``,
     the last end before it, and the last begin up to its end."""
     gaps = trace.gap_rows("select id, node, lo, hi from hiding")
