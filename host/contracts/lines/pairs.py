@@ -130,25 +130,22 @@ def separate(trace: Ground, groups: Sequence[tuple[Lines, Lines]], gaps: Sequenc
         groups[lane][0][node], groups[lane][1][node], gaps_of(gaps[lane], node)), nodes) for lane in range(len(groups))]
     doubtful = _union([_not_apart(own, starts[node], gaps_of(gaps[lane], node))
                        for lane, pairs in enumerate(lanes) for node, own in enumerate(pairs)])
-    near = [[_meets(own, doubtful, slack) for own in pairs] for pairs in lanes]
-    if len(lanes) == 1:
-        for node in nodes:
-            # No union of all, of which the node's own spans would be a part.
-            others = _union([(own.begins[own.apart], own.until[own.apart])
-                             for other, own in enumerate(lanes[0]) if other != node])
-            near[0][node] |= _meets(lanes[0][node], others, slack)
-    else:
-        unions = [_union([(own.begins[own.apart], own.until[own.apart]) for own in pairs]) for pairs in lanes]
-        for lane, pairs in enumerate(lanes):
-            for other, union in enumerate(unions):
-                if other != lane:
-                    found = each(lambda node, pairs=pairs, union=union: _meets(  # type: ignore[misc]
-                        pairs[node], union, slack), nodes)
-                    for node in nodes:
-                        near[lane][node] |= found[node]
+    near = _near_each_other(lanes[0], slack) if len(lanes) == 1 else []
+    unions = each(lambda lane: _union([(own.begins[own.apart], own.until[own.apart]) for own in lanes[lane]]),
+                  range(len(lanes) if len(lanes) > 1 else 0))
     for lane, pairs in enumerate(lanes):
-        for node, own in enumerate(pairs):
-            own.apart &= ~near[lane][node]
+        others = [union for other, union in enumerate(unions) if other != lane]
+
+        def keep(node: int, pairs: list[Pairs] = pairs, others: list[tuple[Line, Line]] = others) -> None:
+            own = pairs[node]
+            # Few spans: which pairs they meet. Then many: which of them each pair meets.
+            own.apart[touched(own.begins - slack, own.until + slack, doubtful)] = False
+            for union in others:
+                own.apart &= ~_meets(own, union, slack)
+            if near:
+                own.apart &= ~near[node]
+
+        each(keep, nodes)
         _give_rest(trace, f"begins_{lane}", f"ends_{lane}", pairs)
 
 
@@ -167,11 +164,27 @@ def _not_apart(pairs: Pairs, start: int, gaps: tuple[Line, Line]) -> tuple[Line,
 def _union(spans: Sequence[tuple[Line, Line]]) -> tuple[Line, Line]:
     """Spans in order, joined where they touch."""
     lo, hi = (np.concatenate([np.empty(0, np.int64), *(span[k] for span in spans)]) for k in (0, 1))
-    order = np.argsort(lo, kind="stable")
-    lo, hi = lo[order], np.maximum.accumulate(hi[order])
+    # Before a begin there is a hole if as many spans have ended as began.
+    lo.sort(kind="stable")
+    hi.sort(kind="stable")
     first = np.ones(len(lo), np.bool_)
     first[1:] = lo[1:] > hi[:-1]
     return lo[first], hi[np.append(first[1:], np.ones(min(len(lo), 1), np.bool_))]
+
+
+def _near_each_other(pairs: Sequence[Pairs], slack: int) -> list[npt.NDArray[np.bool_]]:
+    """Of each node, which pairs are as near to a pair of any node that is apart."""
+    begins = np.concatenate([own.begins[own.apart] for own in pairs])
+    order = np.argsort(begins, kind="stable")
+    begins, until = begins[order], np.concatenate([own.until[own.apart] for own in pairs])[order]
+    found = np.zeros(len(order), np.bool_)
+    found[order[1:]] = begins[1:] - slack <= np.maximum.accumulate(until)[:-1]
+    found[order[:-1]] |= begins[1:] - slack <= until[:-1]
+    near = [np.zeros(len(own.begins), np.bool_) for own in pairs]
+    sizes = np.cumsum([np.count_nonzero(own.apart) for own in pairs])[:-1]
+    for own, mask, part in zip(pairs, near, np.split(found, sizes), strict=True):
+        mask[own.apart] = part
+    return near
 
 
 def _meets(pairs: Pairs, spans: tuple[Line, Line], slack: int) -> npt.NDArray[np.bool_]:

@@ -1,17 +1,22 @@
 """Reads times of events into memory: for each kind of events and each node a line, in order."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.blocks.native import cores
 from hypermon.host.contracts.lines.line import Line, Lines, each
 
 __all__ = ["Kind", "LineStore"]
 
 #: The events of a rule: a query for rows (``time_ps``, ``node``, ``value``), and the value of those that are meant.
 Kind = tuple[str, int]
+_Result = TypeVar("_Result")
 #: Times that are in memory, at most: 8 bytes each.
 _MOST = 1 << 27
 _BATCH = 1 << 20
@@ -84,22 +89,23 @@ class LineStore:
         """Reads events, and distributes them to their lines."""
         number = np.zeros(max(values) + 1, np.uint16)
         number[values] = np.arange(len(values)) * self._nodes
-        counts = np.concatenate([self._counts[rows, value] for value in values])
-        ends = np.cumsum(counts)
         # A buffer for each kind, so that the memory of one that is no longer needed is free again.
         lines = [line for value in values for line in np.split(
             np.empty(int(self._counts[rows, value].sum()), np.int64), np.cumsum(self._counts[rows, value])[:-1])]
-        filled = np.zeros(len(ends), np.int64)
+        filled = [0] * len(lines)
         self._db.complete()     # what was executed before, whose result nobody has asked for
         batches = self._db.sql(f"select time_ps, node, value from ({rows}) where value in "
                                f"({', '.join(map(str, values))})").to_arrow_reader(_BATCH)
-        for batch in batches:
+
+        def parted(batch: pa.RecordBatch) -> tuple[Line, npt.NDArray[np.intp]]:
             time, node, value = (batch.column(k).to_numpy(zero_copy_only=False) for k in range(3))
             code = number[value] + node.astype(np.uint16)
-            time = time[np.argsort(code, kind="stable")]
+            return time[np.argsort(code, kind="stable")], np.bincount(code, minlength=len(lines))
+
+        for times, sizes in _ahead(parted, batches):
             begin = 0
-            for k, count in enumerate(np.bincount(code, minlength=len(ends)).tolist()):
-                lines[k][filled[k]:filled[k] + count] = time[begin:begin + count]
+            for k, count in enumerate(sizes.tolist()):
+                lines[k][filled[k]:filled[k] + count] = times[begin:begin + count]
                 filled[k] += count
                 begin += count
         each(lambda k: _put_in_order(lines[k]), range(len(lines)))
@@ -112,6 +118,18 @@ def _by_rows(kinds: Iterable[Kind]) -> dict[str, list[int]]:
     for rows, value in sorted(kinds):
         found.setdefault(rows, []).append(value)
     return found
+
+
+def _ahead(what: Callable[[pa.RecordBatch], _Result], batches: Iterable[pa.RecordBatch]) -> Iterator[_Result]:
+    """The results for batches, of which some are computed while the next ones are read."""
+    with ThreadPoolExecutor(cores()) as pool:
+        begun = deque[Future[_Result]]()
+        for batch in batches:
+            begun.append(pool.submit(what, batch))
+            if len(begun) > cores():
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
 
 
 def _put_in_order(line: Line) -> None:

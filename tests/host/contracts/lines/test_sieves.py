@@ -81,7 +81,7 @@ def test_verdicts_by_lines(kind):
     rng = random.Random(kind)
     sieved = 0
     with duckdb.connect(config={"threads": 1}) as db:
-        for _ in range(40):
+        for _ in range(20):
             nodes, period = rng.randrange(1, 4), rng.choice([100, 200])
             rows, losses = _regular(rng, nodes, rng.randrange(1, 30), period)
             given = (db, rows, losses, nodes, max(row[0] for row in rows) + rng.randrange(50),
@@ -96,7 +96,7 @@ def test_verdicts_by_lines(kind):
                 kind, "select count(*) from judged")
             count = sum(row[2] == IDS["a"] for row in rows) if kind in ("share", "exclusion") else expected.instances
             sieved += db.execute(rest).fetchall()[0][0] < count
-    assert sieved > 10
+    assert sieved > 5
 
 
 @pytest.mark.parametrize("count", [1, 2, 99, 100, 101, 250])
