@@ -246,6 +246,7 @@ FLOORS = {
         "decode",
         "events",
         "analysis",
+        "contracts/lines",
         "run contracts",
         "compare",
         "record",

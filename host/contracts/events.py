@@ -40,7 +40,9 @@ class Vocabulary:
                 raise ValueError(f"{event.name}: no node of this run writes single {plain[1]}s")
             whole = "not aborted and " if "aborted" in self.columns["events"] else ""
             return Source(f"select time_ps, node, {plain[1]} from events where {whole}{plain[1]} = {int(plain[2], 0)}",
-                          (plain[1],), frozenset((plain[1],)))
+                          (plain[1],), frozenset((plain[1],)), rows=(
+                              f"select time_ps, node, {plain[1]} as value from events where {whole}true"
+                              if plain[1] == "nibble" else ""), value=int(plain[2], 0))
         if plain is not None:
             number = int(plain[2], 0)
             return self._events(number, self.dictionary.by_id.get(number) if self.dictionary else None)
@@ -70,7 +72,9 @@ class Vocabulary:
                           and (field.bits or 64) < 64) if kind is not None else frozenset()
         ends = (kind.peer, kind.send is not None) if kind is not None and kind.peer is not None else None
         return Source(" union all ".join(questions), tuple(fields), whole, frozenset((number,)), ends,
-                      "events" in tables, "framed" in tables)
+                      "events" in tables, "framed" in tables, " union all ".join(
+                          f"select time_ps, node, event as value from {table} where not aborted" for table in tables),
+                      number)
 
 
 def with_state(rule: Rule, dictionary: Dictionary | None) -> Rule:

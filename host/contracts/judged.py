@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hypermon.host.contracts.lines.line import NOTHING, Sieved
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
 from hypermon.host.contracts.trace import ENDLESS, FAILED, INNER, MANY, OK, UNDECIDED, Trace
@@ -94,7 +95,8 @@ def last_gap(trace: Trace, same_node: bool, until: str) -> str:
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
-             instances: int | None = None, vacuous: bool = False, scoped: bool = False) -> Judged:
+             instances: int | None = None, vacuous: bool = False, scoped: bool = False,
+             sieved: Sieved = NOTHING) -> Judged:
     """The verdict from the table ``judged``: ``t``, ``node``, ``value`` (null or picoseconds; the largest is the worst
     one), ``state``, and ``why``, the cause of a doubt or null, then it is the uncertainty of times.
 
@@ -105,6 +107,7 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     instances : if not all rows of ``judged``.
     vacuous : the rule may pass without instances.
     scoped : ``judged`` has only what is in the rule's scope already.
+    sieved : instances that are right, and are not in ``judged``.
     """
     if rule.scope is not None:
         if not scoped:
@@ -118,7 +121,8 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
         f"select count(*), count(*) filter (state = {FAILED}), count(*) filter (state = {UNDECIDED}), max(value) "
         "from judged").fetchall()[0]
     hidden = count_of(trace, f"select count(*) from g where {hides}") if hides is not None else 0
-    instances = total if instances is None else instances
+    instances = total + sieved.count if instances is None else instances
+    worst = max((one for one in (worst, sieved.worst) if one is not None), default=None)
     said = list(notes)
     if rule.scope is not None and never(trace, rule):
         vacuous, instances = False, 0

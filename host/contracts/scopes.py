@@ -168,7 +168,7 @@ def runs(trace: Trace, rule: Rule, name: str, states: str) -> None:
     trace.db.execute(f"""create or replace temp table {name} as
         with cells as (select lane, t, state in ({states}) as own, lead(t, 1, {FAR}) over (partition by lane order by t)
                               as until from scope_cells),
-        turns as (select *, count(*) filter (not own) over (partition by lane order by t rows unbounded preceding)
+        turns as (select *, sum((not own)::int) over (partition by lane order by t rows unbounded preceding)
                             as run from cells)
         select lane, min(t) as lo, max(until) as hi from turns where own group by lane, run having min(t) < max(until)
         """)

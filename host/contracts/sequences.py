@@ -1,6 +1,9 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
+import numpy as np
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.lines.line import NOTHING
+from hypermon.host.contracts.lines.sieves import in_order, turns
 from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.scopes import inside
 from hypermon.host.contracts.trace import FAR, Trace, UnfitError
@@ -16,8 +19,11 @@ def order(trace: Trace, rule: Rule) -> Judged:
     """
     events = rule.events["events"]
     _refuse_twice(rule)
-    trace.select("a", rule, "events", events)
+    lines = trace.lines(rule)
+    if lines is None:
+        trace.select("a", rule, "events", events)
     trace.gaps(events)
+    sieved = NOTHING if lines is None else in_order(trace, lines["events"])
     by = [*(["key"] if rule.key else []), *(["node"] if rule.same_node else [])]
     part = f"partition by {', '.join(by)} " if by else ""
     slack = trace.slack(rule.same_node, events)
@@ -30,11 +36,13 @@ def order(trace: Trace, rule: Rule) -> Judged:
     # Without anything before the recording, nor a loss before an event, the event is the first one of all.
     lost = f"before is not null and gap.hi >= since - {off}"
     fresh = "gap.hi is null" if trace.fresh else "false"
+    placed = ("select t, node, pos, nullif(before, -1) as before, since, nullif(after, -1) as after, true as alone "
+              "from placed") if lines is not None else f"""
+        select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since, lead(pos) over own as after,
+               {alone} as alone from a window own as ({part}order by t, node)"""
     trace.db.execute(f"""create or replace temp table judged as
-        with placed as (select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since,
-                               lead(pos) over own as after, {alone} as alone
-                        from a window own as ({part}order by t, node)),
-        s as (select *, {before} as alone_before from placed)
+        with neighbours as ({placed}),
+        s as (select *, {before} as alone_before from neighbours)
         select s.t, s.node, null::bigint as value,
                case when not (alone and alone_before) or ({lost}) then {UNDECIDED}
                     when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
@@ -47,7 +55,7 @@ def order(trace: Trace, rule: Rule) -> Judged:
                     when before is null and pos > 0 then coalesce(gap.cause, 'start')
                     when after is null and pos < {last} then 'end' end as why
         from s {last_gap(trace, rule.same_node, f"s.t + {off}")}""")
-    return conclude(trace, rule, hides=INNER, slack=slack)
+    return conclude(trace, rule, hides=INNER, slack=slack, sieved=sieved)
 
 
 def _refuse_twice(rule: Rule) -> None:
@@ -64,7 +72,12 @@ def together(trace: Trace, rule: Rule) -> Judged:
     """
     [event] = rule.events["event"]
     within = rule.ps("within") or 0
-    trace.select("a", rule, "event", [event])
+    found = trace.lines(rule)
+    lines = None if found is None else found["event"][0]
+    if lines is None:
+        trace.select("a", rule, "event", [event])
+    else:
+        trace.give("a", node=np.flatnonzero([len(line) for line in lines]).astype(np.int16))
     trace.gaps([event])
     slack = trace.slack(False, [event])
     scoped = ("", "") if rule.scope is None else (
@@ -79,17 +92,25 @@ def together(trace: Trace, rule: Rule) -> Judged:
         return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
     ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
                            f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
-    _latest(trace, event, counted=rule.scope is None and not is_calm(trace))
     # From its first gap on, the numbers of a node's events are not known.
-    trace.db.execute(f"""create or replace temp table judged as
-        with firsts as (select node, min(lo) as lo, min_by(cause, lo) as cause from g where {INNER} group by node),
-        first as (select coalesce(min(lo), {FAR}) as lo from firsts),
+    firsts = f"""
+        firsts as (select node, min(lo) as lo, min_by(cause, lo) as cause from g where {INNER} group by node),
+        first as (select coalesce(min(lo), {FAR}) as lo from firsts)"""
+    counted, sieved = rule.scope is None and not is_calm(trace), NOTHING
+    trace.db.execute(f"create or replace temp table whose as {_whose(event)}")
+    _latest(trace, counted and lines is None)
+    if lines is None:
+        numbered = f""",
         numbered as (select t, node, row_number() over (partition by node order by t) as k{scoped[1]} from a),
         doubted as (select numbered.*, firsts.cause, coalesce(t >= firsts.lo, false) as doubt
                     from numbered left join firsts using (node)),
         turns as (select k, min(t) as t, max(t) as last, count(*) as nodes, bool_or(doubt) as doubt,
-                         arg_min(node, t) as node, min(cause) as cause{scoped[0]}
-                  from doubted group by k)
+                         arg_min(node, t::hugeint * 65536 + node) as node, min(cause) as cause{scoped[0]}
+                  from doubted group by k)"""
+    else:
+        numbered, sieved = "", turns(trace, lines, nodes, within - slack, counted)
+    trace.db.execute(f"""create or replace temp table judged as
+        with {firsts}{numbered}
         select t, node, case when nodes = {nodes} and not doubt then last - t end as value,
                case when late > t + {within + slack} then {FAILED}
                     when doubt then {UNDECIDED}
@@ -102,7 +123,7 @@ def together(trace: Trace, rule: Rule) -> Judged:
                          then coalesce(cause, (select min_by(cause, lo) from firsts))
                     when nodes < {nodes} then 'end' end as why{scoped[1]}
         from turns left join latest using (k) where {nodes} > 1""")
-    return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
+    return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes), sieved=sieved)
 
 
 def _alone(trace: Trace, nodes: int) -> list[str]:
@@ -116,19 +137,21 @@ def _whose(event: Event) -> str:
         f"select unnest([{', '.join(map(str, event.nodes))}])::smallint as node")
 
 
-def _latest(trace: Trace, event: Event, counted: bool) -> None:
+def _latest(trace: Trace, counted: bool) -> None:
     """Creates ``latest``: when at the earliest the last node can have had its ``k``-th event, if all that was lost were
     events: ``late``. It has no rows if that is not asked for."""
     if not counted:
         trace.db.execute("create or replace temp table latest (k bigint, late bigint)")
         return
+    # A table of its own: DuckDB joins few rows in a loop, and takes unnested rows for few.
+    trace.db.execute("""create or replace temp table due as
+        with numbers as (select max(n) as n from (select count(*) as n from a group by node))
+        select k, node from (select unnest(range(1, n + 1)) as k from numbers) cross join whose""")
     trace.db.execute(f"""create or replace temp table latest as
-        with whose as ({_whose(event)}),
-        points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
+        with points as (select node, t, sum(n) over (partition by node order by t rows unbounded preceding)::bigint as n
                    from (select node, t, 1 as n from a
-                         union all select node, lo, n from g where {INNER} or cause = 'end')),
-        turns as (select unnest(range(1, (select max(n) from (select count(*) as n from a group by node)) + 1)) as k)
-        select k, max(points.t) as late from (from turns cross join whose) as x
+                         union all select node, lo, n from g where {INNER} or cause = 'end'))
+        select k, max(points.t) as late from due as x
         asof join points on points.node = x.node and points.n >= x.k group by k""")
 
 
@@ -145,7 +168,7 @@ def _together_by_key(trace: Trace, within: int, slack: int, nodes: int, scoped: 
         where not coalesce(gap.hi >= last - {far}, false)""")
     trace.db.execute(f"""create or replace temp table judged as
         with turns as (select key, min(t) as t, max(t) as last, count(distinct node) as nodes,
-                              arg_min(node, t) as node{scoped[0]} from a group by key)
+                              arg_min(node, t::hugeint * 65536 + node) as node{scoped[0]} from a group by key)
         select turns.t, turns.node, last - turns.t as value,
                case when last - turns.t > {far} then {FAILED}
                     when key in (from absent) then {FAILED}

@@ -6,22 +6,34 @@ For ``duration``, an end ends the most recently begun span of its key, as in the
 
 import math
 
+import numpy as np
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 
 __all__ = ["duration", "exclusion", "share"]
 
+_Durations = tuple[Sieved, Line, list[tuple[int, int, int]]]
+
 
 def duration(trace: Trace, rule: Rule) -> Judged:
     """Spans last at least ``min`` and at most ``max``; with ``quantile``, that quantile of their durations does."""
     events = [*rule.events["begin"], *rule.events["end"]]
-    trace.select("begins", rule, "begin", rule.events["begin"])
-    trace.select("ends", rule, "end", rule.events["end"])
+    lines = _one_each(trace, rule)
+    if lines is None:
+        trace.select("begins", rule, "begin", rule.events["begin"])
+        trace.select("ends", rule, "end", rule.events["end"])
     trace.gaps(events)
     slack = trace.slack(rule.same_node, events)
     least, most = rule.ps("min") or 0, rule.ps("max")
+    found: _Durations = (NOTHING, np.empty(0, np.int64), [])
+    if lines is not None and "quantile" in rule.values:
+        found = brief_spans(trace, *lines, 0, None)
+    elif lines is not None:
+        found = brief_spans(trace, *lines, least + slack if least else 0, None if most is None else most - slack)
     # Losses after the time at which a span is too long do not matter.
     _pairs(trace, rule, slack, ENDLESS if most is None or "quantile" in rule.values else most + slack)
     high = "false" if most is None else f"d > {most + slack}"
@@ -44,8 +56,14 @@ def duration(trace: Trace, rule: Rule) -> Judged:
                          f"select * replace (if(why = 'start', 2, inside)::tinyint as inside) from ({placed})")
         keep_inside(trace, rule)
     if "quantile" in rule.values:
-        return _quantile(trace, rule, slack)
-    return conclude(trace, rule, hides=INNER, slack=slack, scoped=True)
+        return _quantile(trace, rule, slack, found)
+    return conclude(trace, rule, hides=INNER, slack=slack, scoped=True, sieved=found[0])
+
+
+def _one_each(trace: Trace, rule: Rule) -> tuple[Lines, Lines] | None:
+    """The lines of begins and of ends. A state with several of them has none."""
+    lines = trace.lines(rule) if len(rule.events["begin"]) == len(rule.events["end"]) == 1 else None
+    return None if lines is None else (lines["begin"][0], lines["end"][0])
 
 
 def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
@@ -91,17 +109,23 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 
-def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
-    """The quantile of durations as an interval, because unknown spans may have any length."""
+def _quantile(trace: Trace, rule: Rule, slack: int, found: _Durations) -> Judged:
+    """The quantile of durations as an interval, because unknown spans may have any length.
+
+    ``found``: those that are not in ``judged``, as :func:`.brief_spans` returns them.
+    """
+    _, durations, longest = found
     q, least, most = float(rule.values["quantile"]), rule.ps("min") or 0, rule.ps("max")
-    known = count_of(trace, "select count(value) from judged")
+    rest = trace.db.execute("select value from judged where value is not null").fetchnumpy()["value"]
+    values = np.concatenate((durations, np.asarray(rest, np.int64)))
+    known = len(values)
     open_ = count_of(trace, "select count(*) from judged where value is null")
     lost = count_of(trace, f"select sum(n) from g where {INNER if rule.scope is None else hiding(trace, rule, INNER)}")
     unknown = open_ + min(lost, MANY)
 
     def at(rank: int) -> int:
-        return count_of(trace, "select value from judged where value is not null order by value limit 1 "
-                               f"offset {max(rank, 1) - 1}")
+        values.partition(max(rank, 1) - 1)
+        return int(values[max(rank, 1) - 1])
 
     total = known + unknown
     upper_rank, lower_rank = max(math.ceil(q * total), 1), math.ceil(q * total) - unknown
@@ -115,10 +139,12 @@ def _quantile(trace: Trace, rule: Rule, slack: int) -> Judged:
     state = OK if passes else FAILED if fails else UNDECIDED
     shown = "" if upper == lower else f"; with what is not known, at least {lower / 1000:,.1f} ns" + (
         "" if upper is None else f" and at most {upper / 1000:,.1f} ns")
+    for value, t, node in longest:
+        trace.db.execute("insert into judged by name select ? as t, ? as node, ? as value", [t, node, value])
     trace.db.execute(f"""create or replace temp table judged as
         select t, node, {middle}::bigint as value, {state}::tinyint as state,
                {"coalesce(why, 'loss')" if unknown else 'why'} as why
-        from judged order by value desc nulls last limit 1""")
+        from (from judged order by value desc nulls last, t, node limit 1)""")
     notes = [f"quantile {q:g} of {known:,}: {middle / 1000:,.1f} ns{shown}"] if known else []
     return conclude(trace, rule, slack=slack, notes=notes, instances=known, scoped=True)
 
@@ -154,12 +180,16 @@ def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
 def share(trace: Trace, rule: Rule) -> Judged:
     """Each node is inside for a share of the recording's time that is at least ``min`` and at most ``max`` (0 to 1)."""
     events = [*rule.events["begin"], *rule.events["end"]]
-    trace.select("begins", rule, "begin", rule.events["begin"])
-    trace.select("ends", rule, "end", rule.events["end"])
+    lines, slack = _one_each(trace, rule), trace.slack(True)
     trace.gaps(events)
+    if lines is None:
+        trace.select("begins", rule, "begin", rule.events["begin"])
+        trace.select("ends", rule, "end", rule.events["end"])
+        trace.db.execute("create or replace temp table regular (node smallint, sure bigint, may bigint)")
+    else:
+        shares(trace, *lines, slack)
     trace.db.execute(f"create or replace temp table gaps_0 as select * from g where {INNER}")
     _states(trace, [("begins", "ends")])
-    slack = trace.slack(True)
     if rule.scope is not None:
         return _share_inside(trace, rule)
     low = f"least_ps < {float(rule.values.get('min', 0.0))!r} * whole"
@@ -167,15 +197,15 @@ def share(trace: Trace, rule: Rule) -> Judged:
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
-        with turns as (select *, count(*) filter (state <> 1) over own as surely, count(*) filter (state = 0) over own
-                                 as maybe from segments
+        with turns as (select *, sum((state <> 1)::int) over own as surely, sum((state = 0)::int) over own as maybe
+                       from segments
                        window own as (partition by node order by t, until rows unbounded preceding)),
-        sure as (select node, sum(greatest(took - {slack}, 0)) as sure
-                 from (select node, sum(until - t) as took from turns where state = 1 group by node, surely)
-                 group by node),
-        may as (select node, sum(took + {slack}) as may
-                from (select node, sum(until - t) as took from turns where state <> 0 group by node, maybe)
-                group by node),
+        sure as (select node, sum(sure) as sure
+                 from (select node, greatest(sum(until - t) - {slack}, 0) as sure from turns where state = 1
+                       group by node, surely union all select node, sure from regular where may > 0) group by node),
+        may as (select node, sum(may) as may
+                from (select node, sum(until - t) + {slack} as may from turns where state <> 0 group by node, maybe
+                      union all select node, may from regular where may > 0) group by node),
         inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may
                    from (select distinct node from segments) left join sure using (node) left join may using (node)),
         known as (select node, first, last - first as whole, coalesce(sure, 0) as least_ps,
@@ -242,16 +272,22 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
     """Spans of different groups never overlap; with one group, spans of different nodes."""
     events = list(rule.events["spans"])
     pairs = [(events[k], events[k + 1]) for k in range(0, len(events), 2)]
-    groups = []
+    groups, lined, merged = [], trace.lines(rule), []
+    slack = max(trace.slack(False, events), margin(trace, rule))
     for lane, (begin, end) in enumerate(pairs):
-        trace.select(f"begins_{lane}", rule, "spans", [begin])
-        trace.select(f"ends_{lane}", rule, "spans", [end])
+        if lined is None:
+            trace.select(f"begins_{lane}", rule, "spans", [begin])
+            trace.select(f"ends_{lane}", rule, "spans", [end])
         trace.gaps([begin, end])
+        merged.append(trace.gap_rows("select node, lo, hi from gn order by node, lo") if lined is not None else {})
         trace.db.execute(f"create or replace temp table gaps_{lane} as select * from g where {INNER}")
         groups.append((f"begins_{lane}", f"ends_{lane}"))
     trace.gaps(events)
+    if lined is not None:
+        lines = lined["spans"]
+        separate(trace, [(lines[k], lines[k + 1]) for k in range(0, len(lines), 2)], merged,
+                 [own.start for own in trace.nodes], slack)
     _states(trace, groups)
-    slack = max(trace.slack(False, events), margin(trace, rule))
     whose = "lane" if len(pairs) > 1 else "node"
     for name, known, by in (("sure", "1", slack), ("may", "1, 2", -slack)):
         # Lanes that are inside at each time, in halves of a picosecond: each edge is moved by half the slack. Ends come
@@ -263,7 +299,7 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
             scopes = "".join(f"union all select -1, 0, 2 * {edge} {sign} {by}, {sign}1 from scope_runs "
                              f"where hi - lo > {by} " for edge, sign in ((f"greatest(lo, -{ENDLESS})", "+"),
                                                                          (f"least(hi, {ENDLESS})", "-")))
-            whole = (", sum(step) filter (lane < 0) over (order by t, step, lane rows unbounded preceding) as scoped")
+            whole = (", sum(if(lane < 0, step, null)) over (order by t, step, lane rows unbounded preceding) as scoped")
             node = (" replace (last_value(if(lane >= 0 and step > 0, node, null) ignore nulls)"
                      " over (order by t, step, lane rows unbounded preceding) as node)")
             enough = "lanes > 2 and scoped > 0"
@@ -273,8 +309,8 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
                             where state in ({known}) and 2 * until - {by} > 2 * t + {by}),
             edges as (select lane, node, t, 1 as step from inside union all select lane, node, until, -1 from inside
                       {scopes}),
-            summed as (select *, sum(step) over (partition by lane order by t, step rows unbounded preceding) as depth
-                       from edges),
+            summed as (select *, sum(step) over (partition by lane order by t, step, node rows unbounded preceding)
+                                 as depth from edges),
             turns as (select lane, node, t, step from summed where depth = (step + 1) // 2),
             active as (select *{node}, sum(step) over (order by t, step, lane rows unbounded preceding) as lanes{whole}
                        from turns)
@@ -283,5 +319,6 @@ def exclusion(trace: Trace, rule: Rule) -> Judged:
         select t, node, null::bigint as value, {FAILED}::tinyint as state, null::varchar as why from sure union all
         select t, node, null, {UNDECIDED}::tinyint, (select min(cause) from g where {INNER}) from may
         where (t, node) not in (select t, node from sure)""")
-    spans = sum(count_of(trace, f"select count(*) from {begins}") for begins, _ in groups)
+    spans = sum(count_of(trace, f"select count(*) from {begins}") for begins, _ in groups) if lined is None else sum(
+        len(line) for begins in lined["spans"][::2] for line in begins)
     return conclude(trace, rule, slack=slack, instances=spans, scoped=True)

@@ -8,8 +8,14 @@ missing are rows of the table ``gaps``: a node may have written up to ``n`` more
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.contracts.lines.line import INNER, NEVER, Gaps, Lines
+from hypermon.host.contracts.lines.store import Kind, LineStore
 from hypermon.host.contracts.rules import Event, Rule, near
 
 __all__ = ["ENDLESS", "FAILED", "FAR", "GAPS", "INNER", "MANY", "OK", "UNDECIDED", "Extent", "Source", "Trace",
@@ -20,12 +26,12 @@ FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
 #: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
 #: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
-#: Gaps within the recording.
-INNER = "cause not in ('start', 'end')"
 #: The states of an instance of a rule.
 OK, FAILED, UNDECIDED = 0, 1, 2
 
 
+#: Kinds whose lines suffice only if their events belong to one node each.
+_OF_ONE_NODE = ("period", "rate", "duration", "order")
 #: Events that are kept for further rules, at most: more would displace what a rule is judged by. Some 30 bytes each.
 _SHARED = 1 << 23
 
@@ -63,6 +69,8 @@ class Source:
     ids : the ids of the events, if they have any.
     ends : the field with the other node of a message, and whether the event sends it.
     items, framed : some of the events are items; some were framed from nibbles.
+    rows : a query with the columns ``time_ps``, ``node`` and ``value``, a whole number of at most 16 bits; those with
+        the value ``value`` are these events. Events of several names are read at once by it. Empty: there is none.
     """
 
     sql: str
@@ -72,6 +80,8 @@ class Source:
     ends: tuple[str, bool] | None = None
     items: bool = True
     framed: bool = False
+    rows: str = ""
+    value: int = 0
 
 
 @dataclass
@@ -109,6 +119,7 @@ class Trace:
     _shared: dict[str, tuple[str, int]] = field(default_factory=dict)
     _tables: int = 0
     _rows: int = 0
+    _store: LineStore | None = None
 
     def __post_init__(self) -> None:
         self.extend(self.nodes)
@@ -173,11 +184,55 @@ class Trace:
 
     def share(self, rules: Sequence[Rule]) -> None:
         """Declares the rules that will be judged, each once: events that several of them name are read once."""
+        lined = {number: kinds for number, rule in enumerate(rules) if (kinds := self._kinds(rule)) is not None}
+        if lined and not self.brief and all(abs(time) < ENDLESS for own in self.nodes for time in (own.start, own.end)):
+            self._store = LineStore(self.db, len(self.nodes), lined.values())
+            rules = [rule for number, rule in enumerate(rules) if number not in lined]
         self._uses = Counter(self._part(0, event, rule, key) for rule in rules
                              for key, events in rule.events.items() for event in events)
         self._uses.update(self._part(0, event, rule.unkeyed(), "scope") for rule in rules if rule.scope is not None
                           for event in rule.scope.events)
         self._uses = Counter({part: uses for part, uses in self._uses.items() if uses > 1})
+
+    def _kinds(self, rule: Rule) -> list[Kind] | None:
+        """The kinds of a rule's events, if they can be judged by their lines: see :meth:`lines`."""
+        if rule.key or rule.scope is not None or (rule.kind in _OF_ONE_NODE and not rule.same_node):
+            return None
+        events = [event for own in rule.events.values() for event in own]
+        sources = [self._source(event, key) for key, own in rule.events.items() for event in own]
+        if any(event.where is not None for event in events) or not all(own.rows for own in sources):
+            return None
+        return [(own.rows, own.value) for own in sources]
+
+    def lines(self, rule: Rule) -> dict[str, list[Lines]] | None:
+        """The times of a rule's events, by the keys that name them: of each event, the line of each node.
+
+        None: they do not fit into memory; or they do not suffice, because the rule has a key, a scope or a condition;
+        or the rule was not declared (:meth:`share`).
+        """
+        kinds = self._kinds(rule) if self._store is not None else None
+        if self._store is None or kinds is None or self.slack(False, [
+                event for own in rule.events.values() for event in own]) >= ENDLESS:
+            return None
+        found = self._store.get(kinds)
+        if found is None:
+            return None
+        every = iter(found)
+        return {key: [[line if event.nodes is None or node in event.nodes else line[:0]
+                       for node, line in enumerate(next(every))] for event in own] for key, own in rule.events.items()}
+
+    def give(self, table: str, **columns: npt.NDArray[Any]) -> None:
+        """Creates a table. A time that is :data:`.line.NEVER`, or minus that, is null."""
+        self.db.complete()
+        self.db.register("given", pa.table({name: pa.array(
+            column, pa.string() if column.dtype == np.object_ else None,
+            mask=np.abs(column) == NEVER if column.dtype == np.int64 else None) for name, column in columns.items()}))
+        self.db.execute(f"create or replace temp table {table} as from given")
+        self.db.unregister("given")
+
+    def gap_rows(self, question: str) -> Gaps:
+        """The columns of a query for gaps."""
+        return self.db.execute(question).fetchnumpy()
 
     def _once(self, part: str) -> str:
         """A query for events, from a table of its own if it is used several times."""
@@ -263,7 +318,7 @@ class Trace:
         for name, part, by in (("gn", "partition by node", "node, "), ("gm", "", "")):
             self.db.execute(f"""create or replace temp table {name} as
                 select {by}min(lo) as lo, max(hi) as hi, min_by(cause, lo) as cause from (
-                    select *, count(*) filter (fresh) over ({part} order by lo, hi rows unbounded preceding) as part
+                    select *, sum(fresh::int) over ({part} order by lo, hi rows unbounded preceding) as part
                     from (select *, coalesce(lo > max(hi) over ({part} order by lo, hi rows between unbounded preceding
                                                                 and 1 preceding), true) as fresh from g))
                 group by {by}part""")

@@ -128,3 +128,10 @@ def test_exclusion_of_uncertain_times():
     ([], [], {"max": 0.5}, "undecided")])
 def test_share(rows, losses, values, verdict):
     assert judged("share", items(*rows), losses, events=AB, **values).verdict == verdict
+
+
+def test_a_quantile_is_shown_where_the_span_is_longest():
+    """The first one of these, if there are several."""
+    rows = items((10, 0, "a"), (12, 0, "b"), (20, 1, "a"), (29, 1, "b"), (30, 0, "a"), (39, 0, "b"))
+    found = judged("duration", rows, events=AB, same_node=True, max=5, quantile=1.0)
+    assert [(place.time_ps, place.node) for place in found.where] == [(20, 1)]
