@@ -117,13 +117,14 @@ def inside(trace: Trace, rule: Rule, table: str) -> str:
 
 def between(trace: Trace, rule: Rule, table: str) -> str:
     """Like :func:`inside`, for spans from ``since`` (an event of ``since_node``) to ``t``. A span is inside if all of
-    it is in one scope."""
+    it is in one scope. Events of two nodes are in no scope of each node."""
     slack = margin(trace, rule)
+    apart = " or x.node <> y.node" if rule.scope is not None and rule.scope.same_node else ""
     ends = inside(trace, rule, f"(select *, row_number() over () as nth from {table})")
     begins = inside(trace, rule, f"(select nth, since as t, since_node as node from ({ends}))")
     return f"""with whole as ({ends}), firsts as ({begins})
         select x.* exclude (nth, inside), case
-            when x.inside = 0 or y.inside = 0 or late.tos > early.tos then 0
+            when x.inside = 0 or y.inside = 0 or late.tos > early.tos{apart} then 0
             when x.inside = 1 and y.inside = 1 and here.chg = there.chg then 1 else 2 end::tinyint as inside
         from whole as x join firsts as y using (nth)
         {_cell(rule, 'here', 'x', 'x.t')} {_cell(rule, 'there', 'x', 'x.since')}

@@ -240,9 +240,10 @@ def _share_inside(trace: Trace, rule: Rule) -> Judged:
     nodes = trace.nodes_of([*rule.events["begin"], *rule.events["end"]])
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
 
-    def part(name: str) -> str:
+    def part(name: str, off: int) -> str:
         return f"""(select s.node, s.state, least(s.until, r.hi) - greatest(s.t, r.lo) as took
-                    from states as s join scope_{name} as r on r.lane = {lane} and s.t < r.hi and s.until > r.lo)"""
+                    from states as s join scope_{name} as r
+                    on r.lane = {lane} and s.t < r.hi + {off} and s.until > r.lo - {off})"""
 
     def sums(inner: str, states_in: str, outer: str, states_out: str, off: int) -> str:
         return ", ".join(f"coalesce(greatest(sum(took + {off}) filter (state in ({states})), 0), 0)::double as {name}"
@@ -253,10 +254,10 @@ def _share_inside(trace: Trace, rule: Rule) -> Judged:
                                        "and node not in (select node from segments)")
     trace.db.execute(f"""create or replace temp table states as
         select node, t, until, state from segments where {whose} {unseen}""")
-    # Each part of a span is off by the slack at both ends.
+    # Each part of a span is off by the slack at both ends; what ends just before a scope may reach into it.
     trace.db.execute(f"""create or replace temp table judged as
-        with sure as (select node, {sums('a', '1', 'b', '0', -2 * slack)} from {part('sure')} group by node),
-        may as (select node, {sums('c', '1, 2', 'd', '0, 2', 2 * slack)} from {part('may')} group by node),
+        with sure as (select node, {sums('a', '1', 'b', '0', -2 * slack)} from {part('sure', 0)} group by node),
+        may as (select node, {sums('c', '1, 2', 'd', '0, 2', 2 * slack)} from {part('may', 2 * slack)} group by node),
         known as (select node, if(coalesce(a, 0) > 0, a / (a + d), 0) as low,
                          if(coalesce(b, 0) > 0, c / (b + c), if(c > 0, 1, 0)) as high,
                          coalesce(a, 0) + coalesce(b, 0) > 0 as certain from may left join sure using (node))

@@ -149,3 +149,18 @@ def test_a_scope_that_never_is():
     with duckdb.connect(config={"threads": 1}) as db:
         assert never(traced(EDGES[1:2], db=db), rule)
         assert not never(traced(EDGES, db=db), replace(rule))
+
+
+def test_events_of_two_nodes_are_in_no_scope_of_each_node():
+    """Each is in its own: the time between them is not judged."""
+    own = Scope(event("a"), event("e"), True)
+    found = judged("period", [(3, node, "a", 0) for node in (0, 1)], own, {"event": event("a")}, every=5, tolerance=1)
+    assert (found.verdict, found.instances) == ("undecided", 0)
+
+
+@pytest.mark.parametrize(("slack", "verdict"), [(0, "fail"), (2, "undecided")])
+def test_what_ends_just_before_a_scope_may_reach_into_it(slack, verdict):
+    """Node 1 may have been inside until it wrote b, a time after s that its stamp does not show."""
+    found = judged("share", [(6, 1, "b", 0), (7, 0, "s", 0)], Scope(event("s"), ()), {"begin": event("a"),
+                   "end": event("b")}, slack=slack, min=0.01)
+    assert found.verdict == verdict
