@@ -253,9 +253,9 @@ def first_error(log: Path) -> str:
 
 
 def share_of_commit() -> str:
-    """The share of the long tests that the commit stands for: "2/4" for the second of four.
+    """The share of the long tests that this commit runs, such as "2/4", the second of four.
 
-    A commit has the same share each time it is run. Its number is as good as drawn, so every test has its turn.
+    It follows from the commit's hash: a commit always runs the same share, and over many commits each share is run.
     """
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return f"{int(commit[:8], 16) % SHARES + 1}/{SHARES}"

@@ -7,6 +7,7 @@ from hypermon.host.device.device import Device
 from hypermon.host.diagnose.phases import EDGES, TOLERANCE_PS, check_phases, judge
 from hypermon.host.errors import HypermonError
 
+from tests.host.diagnose.halting import Halting
 from tests.host.fake_board import FakeBoard, FakeLink
 
 #: A tap of the delay in an ECP5's input cell.
@@ -116,23 +117,6 @@ def test_a_board_without_edges_keeps_what_it_knew():
             assert passed is None
             assert "phase_out" in seen
             assert device.read("PHASES") == known
-
-
-class Halting:
-    """A link whose stream brings nothing for this many reads before each piece."""
-
-    def __init__(self, link, reads, slowness):
-        self._link, self._reads, self._left, self.slowness = link, reads, reads, slowness
-
-    def __getattr__(self, name):
-        return getattr(self._link, name)
-
-    def stream(self, limit):
-        self._left -= 1
-        if self._left >= 0:
-            return b""
-        self._left = self._reads
-        return self._link.stream(limit)
 
 
 @pytest.mark.parametrize(("slowness", "ends"), [(1.0, False), (2.0, True)])

