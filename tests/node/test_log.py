@@ -4,7 +4,6 @@ import csv
 import ctypes
 import json
 import random
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -21,6 +20,7 @@ from hypermon.host.run import open_run
 from port_reader import read_events, read_nibbles, read_writes
 
 from tests.patience import patience
+from tests.programs import MissingError, working
 
 #: Texts of every length, records of an event of its own, and lines that printf prints as well.
 PROGRAM = r"""
@@ -426,8 +426,10 @@ def test_functions_that_are_written_several_times(compile_c, tmp_path, flags):
 def test_cpp_of_other_processors(tmp_path, machine):
     """Their assemblers place the same strings."""
     compiler, *flags = machine.split()
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler} here")
+    try:
+        compiler = working(compiler)
+    except MissingError as missing:
+        pytest.skip(str(missing))
     (tmp_path / "x.cpp").write_text(HEADER.replace("@LONG@", LONG) + SECOND)
     subprocess.run([compiler, *flags, "-std=gnu++11", "-Os", "-ffreestanding", "-DHM_TARGET=HM_TARGET_NONE", "-Wall",
                     "-Wextra", "-Werror", "-Wno-format-zero-length", f"-I{NODE}", "-c", tmp_path / "x.cpp",
