@@ -5,11 +5,14 @@ from typing import Any
 from . import (
     arty_a7,
     butterstick,
+    colorlight,
     cynthion,
     ecp5_evn,
     ecpix5,
     ice40_hx8k,
     icebreaker,
+    icepi_zero,
+    icesugar_pro,
     orangecrab,
     tang_nano,
     tang_primer,
@@ -21,7 +24,8 @@ from .model.lvds import differential
 __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 
 _MODULES = (
-    butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, tang_nano, ice40_hx8k, icebreaker, arty_a7)
+    butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, icepi_zero, icesugar_pro, colorlight, tang_primer,
+    tang_nano, ice40_hx8k, icebreaker, arty_a7)
 _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
 #: Boards with enough pairs, and what differs then. The banks are at 2.5 V, the native level of LVDS.
 DIFFERENTIAL: dict[str, dict[str, Any]] = {

@@ -211,8 +211,8 @@ FLOORS = {
     ),
     "boards": (
         "model clocks",
-        "arty_a7 butterstick cynthion ecp5_evn ecpix5 ice40_hx8k icebreaker orangecrab tang_nano tang_primer "
-        "ulx3s pinout",
+        "arty_a7 butterstick colorlight cynthion ecp5_evn ecpix5 ice40_hx8k icebreaker icepi_zero icesugar_pro "
+        "orangecrab tang_nano tang_primer ulx3s pinout",
         "registry",
         "toolchain",
         "measure",

@@ -1,4 +1,4 @@
 """Description of a board as data: pins, connectors, links. Needs no HDL.
 
-Flow: mixture, board, connectors, links, reach, ecp5_buffers, lvds
+Flow: mixture, board, connectors, links, reach, ecp5_buffers, lvds, ext_board
 """

@@ -68,6 +68,7 @@ def functions(board):
     chipdb = import_module("apycula.chipdb")
     folder = Path(str(import_module("apycula").__file__)).parent
     device, variant, package = {"tang-nano-9k": ("GW1N-9C", "GW1NR-9C", "QFN88P"),
+                                "tang-nano-20k": ("GW2A-18C", "GW2AR-18C", "QFN88"),
                                 "tang-primer-20k": ("GW2A-18", "GW2A-18", "PBGA256")}[board.name]
     pins = chipdb.load_chipdb(str(folder / f"{device}.msgpack.xz")).pinout[variant][package]
     return {pin: "/".join(functions) for pin, (_, functions) in pins.items()}
