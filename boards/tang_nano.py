@@ -2,6 +2,8 @@
 debugger, two rows of pins.
 """
 
+from collections.abc import Mapping
+
 from .model.board import Board, ClockInput, Pin
 from .model.connectors import Connector, header
 from .model.links import uart
@@ -21,7 +23,7 @@ _ROWS_20K = {
     "J6": (73, 74, 75, 85, 77, 15, 16, 27, 28, 25, 26, 29, 30, 31, 17, 20, 19, 18, 0, 0)}
 
 
-def _connectors(rows: dict[str, tuple[int, ...]]) -> tuple[Connector, ...]:
+def _connectors(rows: Mapping[str, tuple[int, ...]]) -> tuple[Connector, ...]:
     return tuple(
         header(name, columns=(range(1, len(at) + 1),), labels=dict(enumerate(map(str, at), 1)),
                pins=dict(enumerate(map(str, at), 1)), unknown=[n for n, pin in enumerate(at, 1) if not pin],
