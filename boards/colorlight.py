@@ -28,7 +28,7 @@ def _board(name: str, version: str, fpga: str, module: dict[str, str], headers: 
         platform=f"hypermon.boards.toolchain.ext_board_platforms:Colorlight{name.upper()}Platform", family="ecp5",
         openfpgaloader=f"colorlight-{name}", oscillator_hz=25_000_000, capture_hz=120_000_000,
         regeneration_hz=80_000_000, links=(LINK,), pins=every[:5 * nodes], spare=every[5 * nodes:],
-        reference=ClockInput(clock, "PCLKT2_0"), connectors=connectors(module),
+        reference=ClockInput(clock, "PCLKT2_0"), connectors=connectors(module, headers),
         attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["25F"].store_depth, lamps=("led:0",),
         notes=("The pins are those of the extension board for the i5 and the i9 (Muse Lab).",
                LINK_NOTE.format(rx="M1", tx="N2")),

@@ -15,7 +15,8 @@ BALLS = {
     "P6": "F13 G13 H13 J13 K13 L13 M13 P14 P13 P12 P11 N12 N13 M12 L14 K14 J14 H14 G14 F14"}
 #: Of the bank in which the FPGA reads its configuration.
 _CONFIGURATION = ("R6", "P7", "T6", "R7", "R8")
-_PINS = tuple(pins(BALLS, ("P2", "P3", "P6"), _CONFIGURATION))
+_HEADERS = ("P2", "P3", "P6")
+_PINS = tuple(pins(BALLS, _HEADERS, _CONFIGURATION))
 
 BOARDS = (Board(
     name="icesugar-pro", title="iCESugar-Pro", fpga="LFE5U-25F-6BG256C",
@@ -23,7 +24,7 @@ BOARDS = (Board(
     # The name stands for its kind of debugger alone, CMSIS-DAP, which this board has, too.
     openfpgaloader="colorlight-i5", oscillator_hz=25_000_000, capture_hz=120_000_000, regeneration_hz=80_000_000,
     links=(LINK,), pins=_PINS, reference=ClockInput(next(pin for pin in _PINS if pin.label == "P3 K1"), "PCLKT7_0"),
-    connectors=connectors(BALLS), attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+    connectors=connectors(BALLS, _HEADERS), attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
     store_depth=SIZES["25F"].store_depth, lamps=("rgb_led:0.g", "rgb_led:0.b"),
     notes=("The pins are those of the extension board for the Colorlight i5, into which the module is plugged.",
            LINK_NOTE.format(rx="M12", tx="M13"),

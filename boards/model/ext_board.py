@@ -47,9 +47,9 @@ def _header(name: str, balls: str) -> Connector:
                   note="turned so that the square pad is at the top left")
 
 
-def connectors(module: Mapping[str, str]) -> tuple[Connector, ...]:
-    """The headers of a module, from its balls by header, see :func:`at_holes`."""
-    return tuple(_header(name, balls) for name, balls in module.items())
+def connectors(module: Mapping[str, str], headers: Collection[str]) -> tuple[Connector, ...]:
+    """Some headers and that of the link, from a module's balls by header, see :func:`at_holes`."""
+    return tuple(_header(name, balls) for name, balls in module.items() if name in headers or name == "P6")
 
 
 def pins(module: Mapping[str, str], headers: Collection[str], without: Collection[str] = ()) -> Iterator[Pin]:

@@ -16,6 +16,8 @@ _FILLED, _TINTED = 0.85, 0.35
 _KINDS = {("port",): "S its strobe, D0 to D3 its data",
           ("two_wire", "selected"): "C its clock, D its data, CS its chip select", ("uart", "swo"): "L its line"}
 _RED = "#c1121f"
+#: Classes of texts: in a hole, small if there is much; bold; left of a hole.
+_STYLE = ".m,.n{text-anchor:middle;font-size:11px}.n{font-size:10px}.b{font-weight:bold}.e{text-anchor:end}"
 #: Of a hole; between rows; from one column to the next, and to the frame, which leaves room for labels.
 _WIDE, _HIGH, _ROW, _SIDE, _LISTED = 44, 22, 28, 92, 86
 _NEAR = _WIDE + 8
@@ -49,7 +51,9 @@ def picture(title: str, connectors: Iterable[Connector], wired: Wired, kinds: Se
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
         'font-size="12">',
-        f'<defs><pattern id="hot" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<style>{_STYLE}</style>',
+        f'<defs><rect id="hole" width="{_WIDE}" height="{_HIGH}" rx="{_HIGH / 2:g}"/>'
+        '<pattern id="hot" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
         f'<rect width="6" height="6" fill="#fff"/><rect width="2" height="6" fill="{_RED}" fill-opacity="0.45"/>'
         '</pattern></defs>',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
@@ -95,10 +99,9 @@ def _hole(hole: Hole, wired: Wired, x: int, y: int, mirrored: bool) -> list[str]
     """A hole, its contents, and its label, on the left if ``mirrored``."""
     node, wire, ball = wired.get(hole.pin, (0, "", ""))
     first = hole.number == 1
-    box = (f'<rect x="{x - _WIDE / 2:g}" y="{y - _HIGH / 2:g}" width="{_WIDE}" height="{_HIGH}" '
-           f'rx="{2 if first else _HIGH / 2:g}" ')
-    size = 11 if len(f"{node} {wire}") < 6 else 10
-    middle = f'text-anchor="middle" font-size="{size}" font-weight="{"bold" if wire else "normal"}"'
+    corner = f'x="{x - _WIDE / 2:g}" y="{y - _HIGH / 2:g}"'
+    box = f'<rect {corner} width="{_WIDE}" height="{_HIGH}" rx="2" ' if first else f'<use href="#hole" {corner} '
+    middle = f'class="{"m" if len(f"{node} {wire}") < 6 else "n"}{" b" * bool(wire)}"'
     said, what = hole.label, ball if ball != hole.label else ""
     if wire:
         colour = _COLOURS[node % len(_COLOURS)]
@@ -128,17 +131,18 @@ def _hole(hole: Hole, wired: Wired, x: int, y: int, mirrored: bool) -> list[str]
     mark = " ▸" if mirrored else "◂ "
     label = f"{said}{mark * first}" if mirrored else f"{mark * first}{said}"
     shown = (what, label) if mirrored else (label, what)
-    spans = [f'<tspan{_look(text is what, hole)}>{escape(text)}</tspan>' for text in shown if text]
-    at, anchor = (x - _WIDE / 2 - 5, "end") if mirrored else (x + _WIDE / 2 + 5, "start")
+    beside = " ".join(_looking(text, text is what, hole) for text in shown if text)
+    at, left = (x - _WIDE / 2 - 5, ' class="e"') if mirrored else (x + _WIDE / 2 + 5, "")
     return [f'<g class="{kind}">', *parts,
-            f'<text x="{at:g}" y="{y + 4:g}" text-anchor="{anchor}">{" ".join(spans)}</text>' if spans else "", "</g>"]
+            *([f'<text x="{at:g}" y="{y + 4:g}"{left}>{beside}</text>'] if beside else []), "</g>"]
 
 
-def _look(what: bool, hole: Hole) -> str:
+def _looking(text: str, what: bool, hole: Hole) -> str:
     """A label is black, the text next to it small; 5 V is red."""
     if not what:
-        return ""
-    return f' font-size="11" font-weight="bold" fill="{_RED}"' if hole.burns else ' font-size="10" fill="#666"'
+        return escape(text)
+    look = f'font-size="11" font-weight="bold" fill="{_RED}"' if hole.burns else 'font-size="10" fill="#666"'
+    return f"<tspan {look}>{escape(text)}</tspan>"
 
 
 def _legend(connectors: list[Connector], wired: Wired, top: int, width: int,

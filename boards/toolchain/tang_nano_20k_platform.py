@@ -17,7 +17,9 @@ _LEVEL = Attrs(IO_TYPE="LVCMOS33")
 class TangNano20kPlatform(GowinPlatform):
     """Clock, lamps, and the serial port of the debugger. Pins have their numbers as names."""
 
-    part, family = "GW2AR-LV18QN88C8/I7", "GW2A-18C"
+    part, family = "GW2AR-LV18QN88C8/I7", "GW2AR-18C"
+    #: nextpnr's name of the same array without the SDRAM.
+    _chipdb_device = "GW2A-18C"
     default_clk = "clk27"
     resources: ClassVar = [
         Resource("clk27", 0, Pins("4", dir="i"), Clock(27e6), _LEVEL),

@@ -37,7 +37,8 @@ def test_the_maps_agree_with_the_contacts_of_the_modules():
 
 
 def test_grounds_and_supplies_are_at_the_same_holes():
-    for connector in connectors(I5):
+    assert [connector.name for connector in connectors(BALLS, ("P2",))] == ["P2", "P6"]
+    for connector in connectors(I5, I5):
         assert connector.grounds == "2, 8, 11, 20, 29"
         assert [hole.number for hole in connector.holes if hole.burns] == [23]
         assert len(connector.holes) == 30

@@ -22,7 +22,8 @@ def drawn(board):
     """Of a drawing: kind, place, text and label of every hole, in words."""
     root = ElementTree.fromstring(drawing(board, wires(board)))
     for group in root.iter(f"{SVG}g"):
-        box, texts = group.find(f"{SVG}rect"), ["".join(text.itertext()) for text in group.iter(f"{SVG}text")]
+        box = next(part for part in group if part.tag in (f"{SVG}rect", f"{SVG}use"))
+        texts = ["".join(text.itertext()) for text in group.iter(f"{SVG}text")]
         bears = texts.pop(0) if group.get("class") in ("wire", "ground", "unknown") else ""
         yield group.get("class"), (box.get("x"), box.get("y")), bears, [word for text in texts for word in text.split()]
 
