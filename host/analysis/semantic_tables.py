@@ -6,7 +6,7 @@ do not fit into memory. ``semantics.json`` states what they were made from, so t
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypermon.host.analysis.named_events import named_files
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
 from hypermon.host.dictionary.dictionary import Dictionary
-from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.dictionary.semantics import TABLES, create_views, text
 from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
@@ -28,7 +28,7 @@ from hypermon.host.tables.parquet_file import ParquetFile
 from hypermon.host.tables.selection import Selection
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
-__all__ = ["semantic_files", "view_events"]
+__all__ = ["known_semantics", "semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
 _FORMAT = 3
@@ -49,8 +49,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     parts = run.decode()[PARTS]
     paths, losses = {name: run.path / f"{name}.parquet" for name in TABLES}, run.loss_files()
     names = [path.relative_to(run.path).as_posix() for path in (*files, *losses)]
-    made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
-               "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
+    made_of = _noted(dictionary, parts, names)
     if _current(run, made_of):
         return paths
     with locked(run.path, run.tell):
@@ -62,6 +61,31 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
                     made = _make(losses, dictionary, files, paths, new)
                     write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
+
+
+def known_semantics(run: DecodedRun) -> dict[str, Part] | None:
+    """The descriptions of the three files, if these are marked as whole, and were made from the RUN's tables. None of
+    these is read, and nothing is made.
+    """
+    dictionary, parts = kept_dictionary(run), run.decode()[PARTS]
+    if dictionary is None:
+        return None
+    names = [name for name in parts if name == FRAMED or not name.startswith(("events/", "boards."))
+             or (name.startswith("events/") and run.info.item_modes.events)]
+    try:
+        values: dict[str, Any] = read_json(run.path / _MADE_OF, _SHAPE)
+    except (FileNotFoundError, InputError):
+        return None
+    if values["made_of"] != _noted(dictionary, parts, names) or faults(run.path, values["parts"]):
+        return None
+    found: dict[str, Part] = values["parts"]
+    return found
+
+
+def _noted(dictionary: Dictionary, parts: Mapping[str, Part], names: Sequence[str]) -> dict[str, Any]:
+    """What the tables are made of."""
+    return {"format": _FORMAT, "dictionary": dictionary.digest,
+            "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
 
 
 def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], folder: Path | None = None) -> None:

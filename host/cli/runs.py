@@ -76,6 +76,9 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     from hypermon.host.analysis.named_events import fit_events
     from hypermon.host.analysis.stats import is_accounted, lost_text
     from hypermon.host.dictionary.run_dictionary import keep_dictionary
+    from hypermon.host.export.items import item_files
+    from hypermon.host.recording.parts import PARTS
+    from hypermon.host.view.counts import keep_counts
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
@@ -94,6 +97,8 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
         click.echo(f"{run}: the dictionary is kept; it needs events: --framing event finds them in nibbles")
     complain_of_junk(opened)
     complain_of_rejects(opened, done["events_per_node"], done["rejected_per_node"])
+    if opened.info.keep != "stats":
+        keep_counts(run, item_files(opened), opened.info.nodes, opened.decode()[PARTS])
 
 
 @click.command()

@@ -1,20 +1,22 @@
 """The items of a RUN as exports write them: as captured, or as events framed from nibbles."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
-from hypermon.host.decode.table_files import event_batches
+from hypermon.host.decode.table_files import event_batches, event_files, loss_files
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.events import framed_events, framed_file
+from hypermon.host.recording.parts import PARTS, fault
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["duration_ps", "ended_ps", "framed", "item_batches", "item_columns", "item_files", "stored_batches",
-           "write_rows"]
+__all__ = ["duration_ps", "ended_ps", "framed", "item_batches", "item_columns", "item_files", "known_files",
+           "stored_batches", "write_rows"]
 
 
 def framed(run: Run) -> bool:
@@ -40,6 +42,25 @@ def item_files(run: Run) -> list[Path]:
     if path is None:
         framed_events(run)
     return [run.path / FRAMED]
+
+
+def known_files(run: Run) -> tuple[list[Path], list[Path]] | None:
+    """The files of the items and those of the losses, of which only the latter are read completely to find damage.
+
+    A program that reads rows of the items must call :func:`item_files` before. None: that function must be called
+    anyway, because it has something to make.
+    """
+    parts = run.decode()[PARTS]
+    run.refuse_without_events()
+    losses = loss_files(run, parts)
+    if any(fault(path, parts[path.relative_to(run.path).as_posix()], whole=True) for path in losses):
+        return None
+    there = FRAMED in parts or os.path.lexists(run.path / FRAMED)
+    if run.info.item_modes.longer or not (there or kept_dictionary(run) is not None):
+        return event_files(run, parts), losses
+    if FRAMED not in parts or fault(run.path / FRAMED, parts[FRAMED]) is not None:
+        return None
+    return [run.path / FRAMED], losses
 
 
 def item_columns(run: Run) -> list[str]:

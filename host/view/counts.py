@@ -4,6 +4,10 @@ A row group of the RUN's items has a million rows, and reading it takes some 10 
 therefore made from the items. For longer stretches, the items of each row group are counted once, per node, in bins
 whose length suits that row group: dense parts of a run get short bins, quiet parts long ones. The counts are
 ``RUN/counts.parquet``. The file names the tables that it was made of, and is made again if these change.
+
+Pictures whose columns are long are made from bins that the whole run shares, and from nothing else, whether they come
+from ``RUN/overview.parquet`` or were just counted: a picture is the same either way. The picture of a whole run thus
+needs some hundred kilobytes, however long the run is.
 """
 
 import json
@@ -25,10 +29,11 @@ from hypermon.host.recording.aside import aside
 from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import Part
 from hypermon.host.tables.parquet_file import ParquetFile
+from hypermon.host.view.bins import Bins, BinsFile, Kinds, keep, plain
 
-__all__ = ["COUNTS", "Counts", "Group", "Stretch"]
+__all__ = ["COUNTS", "Counts", "Group", "OVERVIEW", "Stretch", "keep_counts"]
 
-COUNTS = "counts.parquet"
+COUNTS, OVERVIEW = "counts.parquet", "overview.parquet"
 #: The columns of that file: ``items`` of ``node`` in the ``bin_ps`` from ``time_ps`` on, in row group ``part``.
 _SCHEMA = pa.schema([pa.field("part", pa.int32(), nullable=False), pa.field("time_ps", pa.int64(), nullable=False),
                      pa.field("bin_ps", pa.int64(), nullable=False), pa.field("node", pa.int16(), nullable=False),
@@ -38,6 +43,8 @@ _MADE_OF = b"hypermon.made_of"
 _FORMAT = 2
 #: Cells of a row group, and the bins they are in: fewer with many nodes.
 _CELLS, _BINS_LEAST, _BINS_MOST = 1 << 16, 64, 2048
+#: Bins of the whole run at most, and their cells. A picture is made from them if its columns are this number of bins.
+_WHOLE_BINS, _WHOLE_CELLS, _WIDE = 1 << 14, 1 << 22, 2
 #: Row groups whose items are in memory, 10 MB each.
 _KEPT = 12
 #: Row groups of which a picture is made from the items, if counts are too coarse for it.
@@ -91,11 +98,19 @@ class Counts:
     ----------
     files : tables of items, each in order of time.
     nodes : numbers of nodes are below this.
+    sound : called before rows of the tables are read; it raises HypermonError if they must not be used.
+
+    Members
+    -------
+    whole : items in bins that the whole run shares; None: not all items are counted.
     """
 
     files: Sequence[Path]
     nodes: int
+    sound: Callable[[], None] = lambda: None
     groups: list[Group] = field(init=False)
+    whole: Bins | None = field(default=None, init=False)
+    _making: Bins | None = field(default=None, init=False)
     _kept: "OrderedDict[int, tuple[_Ints, npt.NDArray[np.int16]]]" = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -113,6 +128,8 @@ class Counts:
     @property
     def counted(self) -> float:
         """The share of row groups that are counted."""
+        if self.whole is not None:
+            return 1.0
         return sum(group.counts is not None for group in self.groups) / max(len(self.groups), 1)
 
     def _shift(self, group: Group) -> int:
@@ -158,10 +175,11 @@ class Counts:
 
     def _from_file(self, number: int) -> tuple[_Ints, npt.NDArray[np.int16]]:
         group = self.groups[number]
+        self.sound()
         try:
             with pq.ParquetFile(group.file) as file:
                 table = file.read_row_group(group.number, columns=["time_ps", "node"], use_threads=False)
-            times, nodes = _plain(table["time_ps"]), _plain(table["node"])
+            times, nodes = plain(table["time_ps"]), plain(table["node"])
         except (pa.ArrowException, OSError) as error:
             raise InputError(group.file, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
         own = group.nodes
@@ -177,6 +195,8 @@ class Counts:
         Where counts must be used, the items of a bin are spread evenly over the columns that the bin reaches. A bin is
         no longer than a column, unless many row groups with longer bins are in the stretch.
         """
+        if self.whole is not None and to_ps - from_ps >= _WIDE * self.whole.bin_ps * columns:
+            return Stretch(self.whole.columns(from_ps, to_ps, columns))
         result = Stretch(np.zeros((columns, self.nodes)))
         width = (to_ps - from_ps) / columns
         touched = self.between(from_ps, to_ps)
@@ -228,8 +248,24 @@ class Counts:
         if len(cells) and not (cells.min() >= 0 and cells.max() < bins * width):
             raise InputError(group.file, None, "its times are not those that its footer states")
         group.counts = np.bincount(cells, minlength=bins * width).reshape(bins, width).astype(np.uint32)
+        if self._making is not None:
+            self._count_whole(self._making, group, times, nodes)
+
+    def _count_whole(self, whole: Bins, group: Group, times: _Ints, nodes: npt.NDArray[np.int16]) -> None:
+        """Adds the items of a group to the bins of the run."""
+        base = (group.first_ps >> whole.shift) - whole.first
+        bins = (group.last_ps >> whole.shift) - whole.first - base + 1
+        cells = ((times >> whole.shift) - whole.first - base) * self.nodes + nodes
+        whole.values[base:base + bins] += np.bincount(cells, minlength=bins * self.nodes).reshape(bins, self.nodes)
 
     # -------------------------------------------------------------------------------------- file
+
+    def load_whole(self, run: Path, parts: Mapping[str, Part]) -> bool:
+        """Reads the bins of the whole run; returns whether they exist and are those of these tables."""
+        whole = BinsFile(run / OVERVIEW, self._kinds, self._made_of(run, parts)).read(0)
+        if whole is not None and int(whole.values.sum()) == self.rows:
+            self.whole = whole
+        return self.whole is not None
 
     def load(self, run: Path, parts: Mapping[str, Part]) -> bool:
         """Reads the counts from the RUN; returns whether they exist and are those of these tables."""
@@ -241,7 +277,7 @@ class Counts:
                 table = file.read()
             if table.schema.names != _SCHEMA.names:
                 return False
-            part, times, lengths, nodes, items = (_plain(table[name]) for name in _SCHEMA.names)
+            part, times, lengths, nodes, items = (plain(table[name]) for name in _SCHEMA.names)
         except (OSError, pa.ArrowException, ValueError):
             return False
         edges = np.searchsorted(part, np.arange(len(self.groups) + 1))
@@ -263,10 +299,18 @@ class Counts:
 
     def make(self, stop: Callable[[], bool]) -> None:
         """Counts all row groups, unless ``stop`` returns true."""
-        for number in range(len(self.groups)):
+        if self.whole is None and self.groups:
+            most = max(min(_WHOLE_BINS, _WHOLE_CELLS // self.nodes), 1)
+            self._making = Bins.empty(self.nodes, int(self._firsts.min()), int(self._lasts.max()) + 1, most)
+        for number, group in enumerate(self.groups):
             if stop():
                 return
-            self.count(number)
+            if self._making is not None:    # also those that an older version has counted
+                self.count_group(group, *self._from_file(number))
+            else:
+                self.count(number)
+        if self._making is not None:
+            self.whole, self._making = self._making, None
 
     def save(self, run: Path, parts: Mapping[str, Part]) -> None:
         """Writes the counts into the RUN, atomically. If the medium is read-only, they are made again the next time."""
@@ -278,6 +322,12 @@ class Counts:
                     writer.write_table(_table(number, group))
                 writer.add_key_value_metadata({_MADE_OF: json.dumps(self._made_of(run, parts))})
             os.replace(new / COUNTS, run / COUNTS)
+        if self.whole is not None:
+            keep(run, OVERVIEW, self._kinds, [self.whole], self._made_of(run, parts))
+
+    @property
+    def _kinds(self) -> Kinds:
+        return Kinds(range(self.nodes), "items")
 
     def _made_of(self, run: Path, parts: Mapping[str, Part]) -> dict[str, Any]:
         names = [file.relative_to(run).as_posix() for file in self.files]
@@ -285,12 +335,18 @@ class Counts:
                 "files": {name: [parts[name]["rows"], parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
 
 
-def _plain(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """A column of integers without nulls. (The column's own conversion imports pandas, which takes 0.2 s.)"""
-    if column.null_count:
-        raise pa.ArrowInvalid("a value is null")
-    arrays = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
-    return arrays[0] if len(arrays) == 1 else np.concatenate([np.zeros(0, np.int64), *arrays])
+def keep_counts(run: Path, files: Sequence[Path], nodes: int, parts: Mapping[str, Part]) -> None:
+    """Counts the items of a decoded RUN, and keeps the counts, unless it has them, or few row groups.
+
+    Raises
+    ------
+    InputError
+        if a table cannot be read.
+    """
+    counts = Counts(files, nodes)
+    if len(counts.groups) > _READ_MOST and not (counts.load_whole(run, parts) and counts.load(run, parts)):
+        counts.make(lambda: False)
+        counts.save(run, parts)
 
 
 def _groups(path: Path, nodes: int) -> list[Group]:

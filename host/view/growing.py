@@ -63,7 +63,7 @@ class _Tables(Tables):
     """Tables in a temporary database, to which rows are added."""
 
     def __init__(self, run: Run, file: Path, items: pa.Schema):
-        self._connect(run, file)
+        self._connect(run, lambda: None, file)
         self._adding = self._connection.cursor()
         self._adding.register("none", items.empty_table())
         self._adding.execute("create table items as select * from none")
@@ -142,7 +142,7 @@ class GrowingPictures(Pictures):
         self._over, self._busy, self._growth = threading.Event(), 0, True
         self._first = threading.Event()
         self._first.set()
-        self._thread = None
+        self._thread, self._check = None, None
 
     def about(self) -> dict[str, Any]:
         return super().about() | {"growing": self._growth, "how": self.how}
@@ -214,5 +214,5 @@ class GrowingPictures(Pictures):
         self.run, self.account, self.files = whole.run, whole.account, whole.files
         self.begin_ps, self.end_ps = whole.begin_ps, whole.end_ps
         self.counts, self.tables, self.ready = whole.counts, whole.tables, False
-        self._growth = False
+        self._growth, self._check = False, whole._check
         super()._prepare()

@@ -3,12 +3,13 @@
 import json
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.items import item_files
+from hypermon.host.export.items import item_files, known_files
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.run import Run
 from hypermon.host.text.printable import printable
@@ -32,6 +33,9 @@ class Pictures:
     ----------
     run : it is decoded if that is needed.
 
+    If the RUN has an overview of its tables, the picture of the whole run is made from that. The tables are then read
+    once to find damage (:mod:`.parts`) while the page is already usable; whatever needs their rows waits for that.
+
     Members
     -------
     begin_ps, end_ps : begin and end of the run. The times of its items, its losses and its recording are between them.
@@ -40,18 +44,39 @@ class Pictures:
 
     def __init__(self, run: Run):
         self.run = run
-        self.files = item_files(run)
-        self.account = run.decode()
         self.dictionary = kept_dictionary(run)
-        self.counts = Counts(self.files, run.info.nodes)
-        self.tables = Tables(run, self.files)
-        self.begin_ps, self.end_ps = self._bounds()
         self.trouble, self.ready = "", False
         self._over, self._busy, self._first = threading.Event(), 0, threading.Event()
         self._thread: threading.Thread | None = None
+        self._check: Check | None = Check(self._first.set)
+        if not self._open(self._check):
+            self._check = None
+            self._open(None)
+
+    def _open(self, check: "Check | None") -> bool:
+        """Opens the tables. Returns whether the overview of the items is there, which a check needs.
+
+        Parameters
+        ----------
+        check : of the tables, which is still to be made; None: they are checked here.
+        """
+        run = self.run
+        found = (item_files(run), run.loss_files()) if check is None else known_files(run)
+        if found is None:
+            return False
+        sound = check.passed if check is not None else lambda: None
+        self.account, self.files = run.decode(), found[0]
+        self.counts = Counts(self.files, run.info.nodes, sound)
+        if not self.counts.load_whole(run.path, self.account[PARTS]) and check is not None:
+            return False
+        self.tables = Tables(run, *found, sound)
+        self.begin_ps, self.end_ps = self._bounds()
+        if check is not None:
+            self.tables.begin(self.begin_ps, self.end_ps)
+        return True
 
     def _bounds(self) -> tuple[int, int]:
-        first, last = self.tables.ask("select coalesce(min(from_ps), 0), coalesce(max(to_ps), 0) from loss")[0]
+        first, last = self.tables.known("select coalesce(min(from_ps), 0), coalesce(max(to_ps), 0) from loss")[0]
         groups = self.counts.groups
         begin = min([0, first, *(group.first_ps for group in groups)])
         duration = (self.run.info.end or {}).get("duration_ps") or 0
@@ -67,16 +92,33 @@ class Pictures:
     def _prepare(self) -> None:
         self._first.wait(_FIRST_S)
         try:
+            self._checked()
             parts = self.account[PARTS]
-            if not self.counts.load(self.run.path, parts):
+            if not self.counts.load(self.run.path, parts) or self.counts.whole is None:
                 self.counts.make(self._gives_way)
-                if self.counts.counted == 1:
+                if self.counts.whole is not None:
                     self.counts.save(self.run.path, parts)
             if not self._over.is_set():
-                self.tables.tell()
+                self.tables.tell(self.begin_ps, self.end_ps)
         except (HypermonError, OSError) as error:
             self.trouble = printable(str(error))
         self.ready = True
+
+    def _checked(self) -> None:
+        """Makes the check that is still to be made. Tables that are damaged are made anew, and opened then."""
+        check, self._check = self._check, None
+        if check is None:
+            return
+        try:
+            item_files(self.run)
+            if self.run.decode()[PARTS] != self.account[PARTS]:
+                self._open(None)
+                check.ends(f"{self.run.path}: its tables were damaged, and have been made anew: try again")
+            else:
+                check.ends()
+        except (HypermonError, OSError) as error:
+            check.ends(str(error))
+            raise
 
     def _gives_way(self) -> bool:
         """Waits until no picture is being made; returns whether the preparation must end."""
@@ -87,6 +129,8 @@ class Pictures:
     def close(self) -> None:
         """Ends the preparation."""
         self._over.set()
+        if self._thread is None and self._check is not None:
+            self._check.ends(f"{self.run.path}: it is closed")
         self._first.set()
         if self._thread is not None:
             self._thread.join(timeout=30)
@@ -168,12 +212,31 @@ class Pictures:
         stretch = self.counts.stretch(self.begin_ps, self.end_ps, columns)
         width = max((self.end_ps - self.begin_ps) // columns, 1)
         lost = np.zeros(columns, "<f4")
-        for column, count in self.tables.ask(
+        for column, count in self.tables.known(
                 "select least((from_ps - $1) // $2, $3) as bin, sum(lost)::double from loss group by bin",
                 [self.begin_ps, width, columns - 1]):
             lost[column] = count
         return packed({"columns": columns, "estimated": stretch.estimated, **self.state()},
                       stretch.items.sum(axis=1).astype("<f4").tobytes() + lost.tobytes())
+
+
+class Check:
+    """A check of tables, which other threads wait for. ``waits`` is called when one does."""
+
+    def __init__(self, waits: Callable[[], object]):
+        self._waits, self._done, self._fault = waits, threading.Event(), ""
+
+    def passed(self) -> None:
+        """Waits for the end of the check. Raises HypermonError with the fault that it found."""
+        if not self._done.is_set():
+            self._waits()
+            self._done.wait()
+        if self._fault:
+            raise HypermonError(self._fault)
+
+    def ends(self, fault: str = "") -> None:
+        self._fault = fault
+        self._done.set()
 
 
 def packed(answer: dict[str, Any], numbers: bytes) -> bytes:

@@ -1,17 +1,20 @@
 """How much of each column of a picture each state takes, where the states are too many to be drawn one by one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from hypermon.host.view.bins import Bins
 
-__all__ = ["Grid", "States", "occupied"]
+__all__ = ["Gathered", "States", "length_for", "occupied"]
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
-#: Bins of a grid at most, and its cells.
-_BINS, _CELLS = 1 << 16, 1 << 24
+#: Bins of a run at most, and their cells; and those of the greater length.
+_BINS, _CELLS, _LONG_BINS = 1 << 16, 1 << 22, 1 << 13
+#: Bins of the greater length in a column, at least.
+_WIDE = 2
 
 
 @dataclass
@@ -56,8 +59,8 @@ def occupied(states: States, kinds: int, from_ps: int, to_ps: int, columns: int)
     return np.maximum(result[:, :columns], 0)
 
 
-class Grid:
-    """The states of a whole run, in bins.
+class Gathered:
+    """The time for which states of each kind are open, of a whole run, in bins.
 
     Parameters
     ----------
@@ -66,23 +69,33 @@ class Grid:
     """
 
     def __init__(self, kinds: int, begin_ps: int, end_ps: int):
-        self.bins = max(min(_BINS, _CELLS // max(kinds, 1)), 1)
-        self.kinds, self.begin_ps, self.end_ps = kinds, begin_ps, end_ps
-        self.bin_ps = (end_ps - begin_ps) / self.bins
-        self._sums = np.zeros((kinds, self.bins + 1))
+        self._bins = Bins.empty(kinds, begin_ps, end_ps, max(min(_BINS, _CELLS // max(kinds, 1)), 1))
+        # A row more: a state may end where the last bin does.
+        self._open, self._part = (np.zeros((len(self._bins.values) + 1) * kinds, np.int64) for _ in range(2))
 
-    def fill(self, batches: Iterable[States]) -> None:
-        """Adds all states of the run."""
-        shares = np.zeros((self.kinds, self.bins))
-        for batch in batches:
-            shares += occupied(batch, self.kinds, self.begin_ps, self.end_ps, self.bins)
-        np.cumsum(shares, axis=1, out=self._sums[:, 1:])
+    def add(self, states: States) -> None:
+        bins = self._bins
+        for times, sign in ((states.begin_ps, 1), (states.end_ps, -1)):
+            times = np.clip(times, bins.begin_ps, bins.end_ps)
+            at = (times >> bins.shift) - bins.first
+            cells = at * bins.values.shape[1] + states.kinds
+            # Up to the end of its bin; in integers, which are exact.
+            np.add.at(self._part, cells, sign * (((at + 1 + bins.first) << bins.shift) - times))
+            np.add.at(self._open, cells, sign)
 
-    def shares(self, kinds: Sequence[int], from_ps: int, to_ps: int, columns: int) -> _Floats:
-        """Like :func:`occupied`, for some kinds, and for columns that are not shorter than a bin."""
-        edges = from_ps + np.arange(columns + 1) * ((to_ps - from_ps) / columns)
-        places = (edges - self.begin_ps) / self.bin_ps
-        at = np.arange(self.bins + 1)
-        width = (to_ps - from_ps) / columns / self.bin_ps
-        found = [np.diff(np.interp(places, at, self._sums[kind])) / width for kind in kinds]
-        return np.array(found).reshape(len(kinds), columns)
+    def lengths(self) -> list[Bins]:
+        """The bins of all states that were added, in two lengths, the longer one first."""
+        bins = self._bins
+        part, opened = (each.reshape(-1, bins.values.shape[1])[:-1] for each in (self._part, self._open))
+        bins.values[:] = part
+        bins.values[1:] += np.cumsum(opened, axis=0)[:-1] << bins.shift
+        return [bins.coarser(_LONG_BINS), bins]
+
+
+def length_for(lengths: Sequence[Bins], column_ps: float) -> Bins | None:
+    """The bins of a picture with columns of this length: the longest ones that are half a column at most, or the
+    shortest ones if these are a column at most. None: such a picture is made from the states.
+    """
+    if lengths and column_ps >= _WIDE * lengths[0].bin_ps:
+        return lengths[0]
+    return lengths[-1] if len(lengths) > 1 and column_ps >= lengths[-1].bin_ps else None

@@ -5,7 +5,7 @@ page: JavaScript's numbers have 53 bits.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,19 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.analysis.semantic_tables import semantic_files
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.analysis.semantic_tables import known_semantics, semantic_files
 from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.recording.parts import Part
 from hypermon.host.run import Run
-from hypermon.host.view.shares import Grid, States, occupied
+from hypermon.host.view.bins import Bins, BinsFile, Kinds, keep
+from hypermon.host.view.shares import Gathered, States, length_for, occupied
 
-__all__ = ["Tables"]
+__all__ = ["STATES_OVERVIEW", "Tables"]
+
+STATES_OVERVIEW = "states_overview.parquet"
 
 #: States of a picture that are drawn one by one, at most, and messages. Arrows of more could not be distinguished.
 SPANS_MOST, MESSAGES_MOST = 4000, 600
@@ -44,7 +51,8 @@ class Tables:
     Parameters
     ----------
     run : the RUN, decoded.
-    files : the files of its items; see :func:`.item_files`.
+    files, losses : the files of its items, see :func:`.item_files`, and of its losses, which have been checked.
+    sound : called before rows of other tables are read; it raises HypermonError if they must not be used.
 
     Members
     -------
@@ -52,22 +60,26 @@ class Tables:
     stories : the states and messages of the RUN's dictionary are there; see :meth:`tell`.
     states, messages : how many there are.
     names : of the states, in order.
+
+    Many states have an overview, ``RUN/states_overview.parquet``: for how long they are open in each bin of the run.
+    Pictures whose columns are long are made from it, whether it was read or has just been made.
     """
 
-    def __init__(self, run: Run, files: Sequence[Path]):
-        self._connect(run)
+    def __init__(self, run: Run, files: Sequence[Path], losses: Sequence[Path], sound: Callable[[], None]):
+        self._connect(run, sound)
         self._view("items", files)
-        self._view("loss", run.loss_files())
+        self._view("loss", losses)
         self._named()
 
-    def _connect(self, run: Run, file: Path | str = ":memory:") -> None:
+    def _connect(self, run: Run, sound: Callable[[], None], file: Path | str = ":memory:") -> None:
         """Opens a database; it has no tables yet."""
-        self._run = run
+        self._run, self._sound = run, sound
         self._connection = duckdb.connect(file, config=_SETTINGS)
         self._connection.execute("set temp_directory = ?", [tempfile.gettempdir()])
         self.stories, self.states, self.messages, self._values = False, 0, 0, 0
         self.names: list[str] = []
-        self._grid: Grid | None = None
+        self._lengths: list[Bins] = []
+        self._known: dict[str, Any] | None = None
         self._bin_ps = 0
 
     def _named(self) -> None:
@@ -85,8 +97,40 @@ class Tables:
         except duckdb.Error as error:
             raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}") from None
 
-    def tell(self) -> None:
-        """Makes the states and messages of the RUN's dictionary, if it has one; this may take long."""
+    def begin(self, begin_ps: int, end_ps: int) -> None:
+        """Opens the overview of the states, if the RUN has one that is of its tables; reads none of these.
+
+        Parameters
+        ----------
+        begin_ps, end_ps : of the run.
+        """
+        parts = known_semantics(self._run)
+        if parts is not None:
+            self._known = self._made_of(parts, begin_ps, end_ps)
+            file = self._overview()
+            first = file.read(0)
+            if file.note is not None and first is not None:
+                self.names, self.states, self._lengths = file.note["names"], parts["states.parquet"]["rows"], [first]
+
+    def _made_of(self, parts: Mapping[str, Part], begin_ps: int, end_ps: int) -> dict[str, Any]:
+        return {"states": dict(parts["states.parquet"]), "begin_ps": begin_ps, "end_ps": end_ps}
+
+    def _overview(self) -> BinsFile:
+        file = BinsFile(self._run.path / STATES_OVERVIEW, None, self._known or {})
+        if file.note is not None:
+            file.kinds = self._kinds(file.note["names"])
+        return file
+
+    def _kinds(self, names: Sequence[str]) -> Kinds:
+        return Kinds([node for node in range(self._run.info.nodes) for _ in names], "open_ps", names)
+
+    def tell(self, begin_ps: int, end_ps: int) -> None:
+        """Makes the states and messages of the RUN's dictionary, if it has one; this may take long.
+
+        Parameters
+        ----------
+        begin_ps, end_ps : of the run.
+        """
         files = semantic_files(self._run)
         for name, file in files.items():
             self._view(name, [file])
@@ -96,25 +140,43 @@ class Tables:
                                      "value::double as value from counters where isfinite(value::double)")
             self.states, self.messages, self._values = (self.ask(f"select count(*) from {name}")[0][0]
                                                         for name in ("states", "messages", "counters"))
-            self.names = [row[0] for row in self.ask("select distinct name from states order by 1")]
-            self._coarse()
+            self._gather(files["states"], begin_ps, end_ps)
+            self._coarse(begin_ps, end_ps)
         self.stories = bool(files)
 
-    def _coarse(self) -> None:
+    def _gather(self, states: Path, begin_ps: int, end_ps: int) -> None:
+        """Reads or makes the overview of the states, if they are many, and notes the names of the states."""
+        parts = known_semantics(self._run)
+        made_of = None if parts is None else self._made_of(parts, begin_ps, end_ps)
+        if made_of is not None and made_of == self._known and self._lengths:
+            second = self._overview().read(1)
+            if second is not None:
+                self._lengths = [*self._lengths, second]
+                return
+        names = [row[0] for row in self.ask("select distinct name from states order by 1")]
+        lengths = self._gathered(states, names, begin_ps, end_ps) if self.states > MANY else []
+        self.names, self._lengths = names, lengths
+        if lengths and made_of is not None:
+            keep(self._run.path, STATES_OVERVIEW, self._kinds(names), lengths, made_of, {"names": names})
+
+    def _gathered(self, states: Path, names: list[str], begin_ps: int, end_ps: int) -> list[Bins]:
+        gathered, number = Gathered(self._run.info.nodes * len(names), begin_ps, end_ps), {
+            name: k for k, name in enumerate(names)}
+        try:
+            with pq.ParquetFile(states, read_dictionary=["name"]) as file:
+                for batch in file.iter_batches(_BATCH, columns=["node", "name", "begin_ps", "end_ps", "lost_ps"]):
+                    own = np.array([number[name] for name in batch["name"].dictionary.to_pylist()], np.int64)
+                    ends = pc.coalesce(batch["end_ps"], batch["lost_ps"], pa.scalar(end_ps))
+                    node, name, begins, until = (np.from_dlpack(column).astype(np.int64) for column in (
+                        batch["node"], batch["name"].indices, batch["begin_ps"], ends))
+                    gathered.add(States(node * len(names) + own[name], begins, np.maximum(begins, until)))
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise InputError(states, None, f"it cannot be read: {(str(error).splitlines() or [''])[0][:300]}") from None
+        return gathered.lengths()
+
+    def _coarse(self, begin_ps: int, end_ps: int) -> None:
         """Makes coarser tables for pictures of long stretches, which have too many rows to read for each picture."""
-        first, last = self.ask("select min(least(a, b)), max(greatest(a, b)) from ("
-                               "select min(begin_ps) as a, max(coalesce(end_ps, lost_ps, begin_ps)) as b from states "
-                               "union all select min(sent_ps), max(received_ps) from messages "
-                               "union all select min(time_ps), max(time_ps) from counters)")[0]
-        first, last = first or 0, last or 0
-        self._bin_ps = max((last - first) // _BINS, 1)
-        if self.states > MANY:
-            grid = Grid(self._run.info.nodes * len(self.names), first, last + 1)
-            with self._asked() as cursor:
-                rows = cursor.sql(self._states("true"), params={"names": self.names, "end": last + 1})
-                grid.fill(States(*(batch[name].to_numpy() for name in _STATES))
-                          for batch in rows.to_arrow_reader(_BATCH))
-            self._grid = grid
+        self._bin_ps = max((end_ps - begin_ps) // _BINS, 1)
         if self.messages > MANY:
             self._connection.execute(f"create table some_messages as {_messages('true', self._bin_ps)}")
         if self._values > MANY:
@@ -127,12 +189,23 @@ class Tables:
 
     def ask(self, question: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of an answer. Raises HypermonError if a table cannot be read."""
-        with self._asked() as cursor:
+        self._sound()
+        return self.known(question, values)
+
+    def known(self, question: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Like :meth:`ask`, at once: of the losses only."""
+        with self._reads() as cursor:
             return cursor.execute(question, values or None).fetchall()
 
     @contextmanager
     def _asked(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor. Raises HypermonError if a table cannot be read."""
+        self._sound()
+        with self._reads() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _reads(self) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             with closing(self._connection.cursor()) as cursor:
                 yield cursor
@@ -152,7 +225,7 @@ class Tables:
 
     def losses(self, from_ps: int, to_ps: int, nodes: range, column_ps: int) -> list[list[int]]:
         """Losses that overlap a stretch: node, from, to, items lost, outages. Those of one column are joined."""
-        return [list(row) for row in self.ask(
+        return [list(row) for row in self.known(
             f"select node, min(from_ps) - $1, max(to_ps) - $1, sum(lost)::bigint, count(*) from loss "
             f"where from_ps < $2 and to_ps >= $1 and node between {nodes.start} and {nodes.stop - 1} "
             f"group by node, (from_ps - $1) // $3, (to_ps - $1) // $3 order by 2, 1 limit 20000",
@@ -163,10 +236,10 @@ class Tables:
 
         ``many``: there are too many; :meth:`shares` has them.
         """
+        if length_for(self._lengths, (to_ps - from_ps) / columns) is not None:
+            return {"rows": [], "many": True}
         if not self.stories:
             return {"rows": [], "many": False}
-        if self._grid is not None and (to_ps - from_ps) / columns >= self._grid.bin_ps:
-            return {"rows": [], "many": True}
         rows = self.ask(f"select node, name || coalesce(' ' || key, ''), begin_ps - $from, "
                         f"coalesce(end_ps, lost_ps, $end) - $from, end_ps is not null, list_position($names, name) - 1 "
                         f"from states where {_OVERLAP} limit {SPANS_MOST + 1}",
@@ -192,8 +265,10 @@ class Tables:
             a row for each of these, a column per column: 255 is all of it, and 0 none at all.
         """
         names, first = len(self.names), nodes.start * len(self.names)
-        if self._grid is not None and (to_ps - from_ps) / columns >= self._grid.bin_ps:
-            shares = self._grid.shares(range(first, nodes.stop * names), from_ps, to_ps, columns)
+        length = length_for(self._lengths, (to_ps - from_ps) / columns)
+        if length is not None:
+            open_ps = length.columns(from_ps, to_ps, columns, slice(first, nodes.stop * names))
+            shares = np.maximum(open_ps.T * (columns / (to_ps - from_ps)), 0)
         else:
             values = self._stretch(from_ps, to_ps, nodes, end_ps)
             with self._asked() as cursor:

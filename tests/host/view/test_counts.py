@@ -9,7 +9,7 @@ from hypermon.host.blocks.frames import Events
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import described
 from hypermon.host.tables import parquet
-from hypermon.host.view.counts import COUNTS, Counts
+from hypermon.host.view.counts import COUNTS, OVERVIEW, Counts, keep_counts
 
 NODES, COLUMNS = 5, 300
 
@@ -51,7 +51,7 @@ def test_every_item_is_drawn_where_it_is(made, counted):
     assert (len(counts.groups), counts.rows) == (20, len(times))
     if counted:
         counts.make(lambda: False)
-    coarse = 0
+    coarse = wide = 0
     for begin, end in stretches(times, 150):
         found, wanted = counts.stretch(begin, end, COLUMNS), exact(times, nodes, begin, end)
         assert counts.rows_between(begin, end, 1 << 60) == wanted.sum()
@@ -66,11 +66,22 @@ def test_every_item_is_drawn_where_it_is(made, counted):
             most = max(group.counts.max() for group in counts.groups)
             apart = np.abs(found.items.cumsum(axis=0) - wanted.cumsum(axis=0))
             coarse = max(coarse, apart.max())
-            assert apart.max() <= 2 * most
+            if (end - begin) / COLUMNS < 2 * counts.whole.bin_ps:
+                assert apart.max() <= 2 * most
+            else:
+                # Bins of the whole run are half a column at most: no item is drawn further from where it is.
+                wide += 1
+                edges = begin + np.arange(1, COLUMNS + 1) * ((end - begin) / COLUMNS)
+                sums = found.items.sum(axis=1).cumsum()
+                before, after = (np.searchsorted(times, edges + way) - np.searchsorted(times, begin - way)
+                                 for way in (-counts.whole.bin_ps, counts.whole.bin_ps))
+                assert (sums >= before - 1e-6).all()
+                assert (sums <= after + 1e-6).all()
         else:
             # Two row groups at the ends may be partly outside.
             assert abs(found.items.sum() - wanted.sum()) <= 2 * 4000
     if counted:
+        assert wide > 10
         assert counts.counted == 1
         whole = counts.stretch(int(times[0]), int(times[-1]) + 1, COLUMNS).items
         assert np.allclose(whole.sum(axis=0), np.bincount(nodes))
@@ -101,6 +112,61 @@ def test_counts_are_kept_with_the_tables_they_were_made_of(made, tmp_path):
     assert not Counts(files, NODES).load(tmp_path, parts)
     (tmp_path / COUNTS).write_bytes(b"PAR1")
     assert not Counts(files, NODES).load(tmp_path, parts)
+
+
+def test_a_picture_is_the_same_from_the_overview_and_from_the_tables(made, tmp_path):
+    """Equal numbers, for any stretch of a run: from the file alone, and from a file with nothing before it."""
+    files, times, _, parts = made
+    one, two = Counts(files, NODES), Counts(files, NODES)
+    one.make(lambda: False)
+    one.save(tmp_path, parts)
+    assert two.load_whole(tmp_path, parts)
+    assert two.counted == 1
+    wide = 0
+    for begin, end in stretches(times, 200):
+        found, wanted = (counts.stretch(begin, end, COLUMNS) for counts in (two, one))
+        if end - begin >= 2 * one.whole.bin_ps * COLUMNS:
+            wide += 1
+            assert np.array_equal(found.items, wanted.items)
+            assert not found.estimated
+    assert wide > 20
+    assert two.load(tmp_path, parts)
+    for begin, end in stretches(times, 200):
+        assert np.array_equal(two.stretch(begin, end, COLUMNS).items, one.stretch(begin, end, COLUMNS).items)
+
+
+def test_an_overview_of_other_tables_or_damaged_is_not_used(made, tmp_path):
+    files, _, _, parts = made
+    assert not Counts(files, NODES).load_whole(tmp_path, parts)
+    keep_counts(tmp_path, files, NODES, parts)
+    whole = (tmp_path / OVERVIEW).read_bytes()
+    assert Counts(files, NODES).load_whole(tmp_path, parts)
+    name = next(iter(parts))
+    assert not Counts(files, NODES).load_whole(tmp_path, {**parts, name: {**parts[name], "crc32": 1}})
+    assert not Counts(files, NODES + 1).load_whole(tmp_path, parts)
+    rng = random.Random(1)
+    wanted = Counts(files, NODES)
+    wanted.load_whole(tmp_path, parts)
+    for _ in range(100):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        (tmp_path / OVERVIEW).write_bytes(damaged)
+        found = Counts(files, NODES)
+        assert not found.load_whole(tmp_path, parts) or np.array_equal(found.whole.values, wanted.whole.values)
+    (tmp_path / OVERVIEW).write_bytes(whole[:1000])
+    assert not Counts(files, NODES).load_whole(tmp_path, parts)
+    keep_counts(tmp_path, files, NODES, parts)          # it is made again
+    assert Counts(files, NODES).load_whole(tmp_path, parts)
+
+
+def test_counts_of_an_older_version_get_an_overview(made, tmp_path):
+    files, _, _, parts = made
+    keep_counts(tmp_path, files, NODES, parts)
+    (tmp_path / OVERVIEW).unlink()
+    counts = Counts(files, NODES)
+    assert (counts.load_whole(tmp_path, parts), counts.load(tmp_path, parts)) == (False, True)
+    counts.make(lambda: False)
+    assert int(counts.whole.values.sum()) == counts.rows
 
 
 def test_files_of_boards_overlap_in_time(made):

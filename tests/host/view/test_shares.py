@@ -6,8 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from hypermon.host.view import tables
-from hypermon.host.view.shares import Grid, States, occupied
+from hypermon.host.view import shares, tables
+from hypermon.host.view.bins import Bins
+from hypermon.host.view.shares import Gathered, States, length_for, occupied
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
@@ -37,12 +38,37 @@ def test_shares(seed):
     states = some_states(random.Random(seed), 200)
     expected = brute_force(states, 3, FROM, TO, COLUMNS)
     assert occupied(states, 3, FROM, TO, COLUMNS) == pytest.approx(expected, abs=1e-6)
-    grid = Grid(3, 0, 20_000)
-    grid.fill(States(states.kinds[part], states.begin_ps[part], states.end_ps[part])
-              for part in (slice(0, 50), slice(50, None)))
-    inexact = len(states.kinds) * grid.bin_ps / ((TO - FROM) / COLUMNS) / 20     # within the bins at a column's edges
-    assert grid.shares(range(3), FROM, TO, COLUMNS) == pytest.approx(expected, abs=inexact)
-    assert (grid.shares([2], FROM, TO, COLUMNS) == grid.shares(range(3), FROM, TO, COLUMNS)[2:]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_states_in_bins(seed, monkeypatch):
+    """For how long states are open in each bin is exact, in whichever pieces they are added."""
+    monkeypatch.setattr(shares, "_BINS", 700)
+    monkeypatch.setattr(shares, "_LONG_BINS", 30)
+    rng = random.Random(seed)
+    states = some_states(rng, 200)
+    begin, end = rng.randrange(0, 3000), rng.randrange(7000, 20_000)
+    gathered = Gathered(3, begin, end)
+    for part in (slice(0, 50), slice(50, None)):
+        gathered.add(States(states.kinds[part], states.begin_ps[part], states.end_ps[part]))
+    lengths = gathered.lengths()
+    assert [len(length.values) for length in lengths] == [pytest.approx(22, abs=8), pytest.approx(525, abs=175)]
+    for length in lengths:
+        for number, row in enumerate(length.values):
+            low = max((length.first + number) << length.shift, begin)
+            high = min((length.first + number + 1) << length.shift, end)
+            for kind in range(3):
+                assert row[kind] == sum(max(min(last, high) - max(first, low), 0) for of, first, last in
+                                        zip(states.kinds, states.begin_ps, states.end_ps, strict=True) if of == kind)
+
+
+def test_which_bins_a_picture_is_made_of():
+    lengths = [Bins.empty(1, 0, 1000, 10), Bins.empty(1, 0, 1000, 100)]
+    assert [length.bin_ps for length in lengths] == [128, 16]
+    assert [length_for(lengths, width) for width in (256, 255, 16, 15)] == [lengths[0], lengths[1], lengths[1], None]
+    # Before the shorter ones are read.
+    assert [length_for(lengths[:1], width) for width in (256, 255)] == [lengths[0], None]
+    assert length_for([], 1e9) is None
 
 
 def pictured(data):

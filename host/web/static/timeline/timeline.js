@@ -132,7 +132,7 @@ function texts() {
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
   dataset.to = picture?.to_ps ?? '';
-  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.many ? 'shares' : picture?.spans.rows.length ?? '',
+  Object.assign(dataset, { follows, estimated: picture?.estimated ?? false, items: picture?.items?.time.length ?? '', states: picture?.spans.many ? 'shares' : picture?.spans.rows.length ?? '',
     marks: lanes.marks.length, messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
 }
 
