@@ -6,6 +6,7 @@ import random
 import pytest
 from hypermon.host.errors import HypermonError
 from hypermon.host.view.bookmarks import BOOKMARKS, add, bookmarks, remove
+from hypermon.host.view.picture import Pictures
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
@@ -64,6 +65,20 @@ def test_requests(losing_run):
             assert len(await answer.json()) == 1
 
     within(losing_run, work)
+
+
+def test_a_recording_in_progress_has_none(losing_run, monkeypatch):
+    about = Pictures.about
+    monkeypatch.setattr(Pictures, "about", lambda self: about(self) | {"growing": True})
+
+    async def work(client):
+        async with client.post("/timeline/bookmarks", params={"note": "n", "address": "from=1"}) as refused:
+            assert (refused.status, await refused.text()) == (409, "bookmarks: the recording has not ended yet")
+        async with client.get("/timeline/bookmarks") as answer:
+            assert await answer.json() == []
+
+    within(losing_run, work)
+    assert not (losing_run.path / BOOKMARKS).exists()
 
 
 def test_in_a_browser(told):
