@@ -9,7 +9,7 @@ from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
 from hypermon.host.contracts.trace import ENDLESS, FAILED, INNER, MANY, OK, UNDECIDED, Trace
 
 __all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "is_calm",
-           "last_gap", "time_text"]
+           "last_gap", "lost_since", "time_text"]
 
 #: Places that are listed for each rule.
 PLACES = 10
@@ -92,6 +92,19 @@ def last_gap(trace: Trace, same_node: bool, until: str) -> str:
         # Then it is the start of the recording, before all events: nothing to sort the events for.
         return "left join gn as gap on false"
     return f"asof left join gn as gap on gap.node = s.node and gap.lo <= {until}"
+
+
+def lost_since(trace: Trace, by: str, which: str = INNER) -> None:
+    """Creates ``lost_lo`` and ``lost_hi``: how many items were lost in gaps that begin, or end, up to a time.
+
+    Parameters
+    ----------
+    by : the node, or a number for all. ``which``: the gaps that count.
+    """
+    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
+        trace.db.execute(f"""create or replace temp table {name} as
+            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
+                   preceding)::bigint as n from g where {which} group by {by}, {edge}""")
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),

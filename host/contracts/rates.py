@@ -1,6 +1,7 @@
 """Rules of kinds ``period`` and ``rate``: how often an event comes."""
 
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap
+import numpy as np
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, is_calm, last_gap, lost_since
 from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved
 from hypermon.host.contracts.lines.sieves import around_gaps, quantiles, rare, steady, windows
 from hypermon.host.contracts.rules import Rule
@@ -26,11 +27,13 @@ def period(trace: Trace, rule: Rule) -> Judged:
     part, same, gaps = _parts(rule)
     sieved, deviations = (NOTHING, None) if lines is None else steady(trace, lines["event"][0], every,
                                                                        tolerance - slack)
+    # If no two events can be too near to each other, what was lost between two makes nothing worse.
+    loose = str(tolerance >= every).lower()
     too_long, joins = "", ""
     if not is_calm(trace):
         # Outside the gaps no event was lost; and even if all lost items are events, one period remains too long.
         most, own = every + tolerance, "node" if rule.same_node else "0::smallint"
-        _lost(trace, own)
+        lost_since(trace, own)
         too_long = (f" or s.t - greatest(gap.hi, s.t - d) > {most + slack} or least(first.lo, s.t) - s.t + d > "
                     f"{most + slack} or d - {slack} > {most}::hugeint * (1 + coalesce(l2.n, 0) - coalesce(l1.n, 0))")
         joins = f""" asof left join {gaps} as first on {same.replace('gap.', 'first.')}first.hi >= s.t - d
@@ -45,16 +48,40 @@ def period(trace: Trace, rule: Rule) -> Judged:
     trace.db.execute(f"""create or replace temp table judged as {known}
         select s.t, s.node, abs(d - {every}) as value,
                case when d < {every - tolerance - slack}{too_long} then {FAILED}
+                    when {loose} and d <= {every + tolerance - slack} then {OK}
                     when gap.hi >= s.t - d then {UNDECIDED}
                     when d > {every + tolerance + slack} then {FAILED}
                     when abs(d - {every}) <= {tolerance - slack} then {OK}
                     else {UNDECIDED} end::tinyint as state,
                case when gap.hi >= s.t - d then gap.cause end as why, d{', since, since_node' * bool(since)}
         from known as s {last_gap(trace, rule.same_node, "s.t")}{joins}""")
+    hides = INNER
     if rule.scope is not None:
         keep_inside(trace, rule)
-    return conclude(trace, rule, hides=INNER, slack=slack, scoped=True, sieved=sieved,
+    elif tolerance >= every and not trace.brief:
+        _outer_gaps(trace, rule, every + tolerance - slack, None if lines is None else lines["event"][0])
+        hides = "hides"
+    return conclude(trace, rule, hides=hides, slack=slack, scoped=True, sieved=sieved,
                     notes=[] if trace.brief else _figures(trace, every, deviations))
+
+
+def _outer_gaps(trace: Trace, rule: Rule, longest: int, lines: Lines | None) -> None:
+    """Adds ``hides`` to ``g``: whether an item that was lost may be farther than ``longest`` before the first event, or
+    after the last one. Those between two events make no interval longer."""
+    by = "node" if rule.same_node else "0::smallint"
+    ends = f"select {by} as own, min(t) as first, max(t) as last from a group by own"
+    if lines is not None:
+        some = [node for node, line in enumerate(lines) if len(line)]
+        trace.give("outer", own=np.array(some, np.int16), first=np.array([lines[node][0] for node in some], np.int64),
+                   last=np.array([lines[node][-1] for node in some], np.int64))
+        ends = "from outer"
+    trace.db.execute(f"""create or replace temp table g as
+        with lost as (select *, {by} as own, sum(n) over lane as every, max(hi) over lane - min(lo) over lane as wide
+                      from g where {INNER} window lane as (partition by {by}))
+        select x.id, x.node, x.lo, x.hi, x.n, x.cause, case when e.first is null then every > 1 and wide > {longest}
+               else greatest(e.first - x.lo, x.hi - e.last, 0) > {longest} end as hides
+        from lost as x left join ({ends}) as e using (own)
+        union all select id, node, lo, hi, n, cause, false from g where not ({INNER})""")
 
 
 def _figures(trace: Trace, every: int, deviations: Line | None) -> list[str]:
@@ -76,14 +103,6 @@ def _parts(rule: Rule) -> tuple[str, str, str]:
     if rule.same_node:
         return "partition by node ", "gap.node = s.node and ", "gn"
     return "", "", "gm"
-
-
-def _lost(trace: Trace, by: str) -> None:
-    """Creates ``lost_lo`` and ``lost_hi``: how many items were lost in gaps that begin, or end, up to a time."""
-    for name, edge in (("lost_lo", "lo"), ("lost_hi", "hi")):
-        trace.db.execute(f"""create or replace temp table {name} as
-            select {by} as node, {edge} as t, sum(sum(n)) over (partition by {by} order by {edge} rows unbounded
-                   preceding)::bigint as n from g where {INNER} group by {by}, {edge}""")
 
 
 def rate(trace: Trace, rule: Rule) -> Judged:
@@ -130,7 +149,7 @@ def _at_most(trace: Trace, rule: Rule, most: int, slack: int, lines: Lines | Non
     db = trace.db
     inner, outer = ("", "") if rule.scope is None else (
         f", lead(node, {max(most, 1)}) over own as beyond_node", ", beyond, beyond_node, lost")
-    _lost(trace, by)
+    lost_since(trace, by)
     # The lost items that may be in a window: those of gaps that begin before its end, without those of gaps that end
     # before its beginning.
     lost = f"""asof left join lost_lo as l2 on l2.node = s.own and l2.t < s.t + s.long + {per + slack}
@@ -299,7 +318,7 @@ def _too_few(trace: Trace, rule: Rule, least: int, slack: int, probes: str) -> N
     per = rule.ps("per") or 0
     by = "node" if rule.same_node else "0::smallint"
     lasts = "select last, node from extent" if rule.same_node else "select min(last) as last, 0 as node from extent"
-    _lost(trace, by)
+    lost_since(trace, by)
     trace.db.execute(f"""insert into judged by name
         with s as (select t, probes.node, seen from ({probes}) as probes join ({lasts}) as lasts using (node)
                    where t + {per + slack + 1} <= last)

@@ -1,7 +1,18 @@
 """Rules of kinds ``order`` and ``together``: events one after the other, and events of all nodes at the same time."""
 
 import numpy as np
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.judged import (
+    FAILED,
+    INNER,
+    OK,
+    UNDECIDED,
+    Judged,
+    conclude,
+    count_of,
+    is_calm,
+    last_gap,
+    lost_since,
+)
 from hypermon.host.contracts.lines.line import NOTHING
 from hypermon.host.contracts.lines.sieves import in_order, turns
 from hypermon.host.contracts.rules import Event, Rule
@@ -39,12 +50,15 @@ def order(trace: Trace, rule: Rule) -> Judged:
     placed = ("select t, node, pos, nullif(before, -1) as before, since, nullif(after, -1) as after, true as alone "
               "from placed") if lines is not None else f"""
         select t, node, key, pos, lag(pos) over own as before, lag(t) over own as since, lead(pos) over own as after,
-               {alone} as alone from a window own as ({part}order by t, node)"""
+               {alone} as alone{'' if rule.same_node else _between_equals(trace, len(events), part, slack)}
+        from a window own as ({part}order by t, node)"""
+    enough, joins = _enough(trace, rule, len(events), off)
     trace.db.execute(f"""create or replace temp table judged as
         with neighbours as ({placed}),
         s as (select *, {before} as alone_before from neighbours)
         select s.t, s.node, null::bigint as value,
-               case when not (alone and alone_before) or ({lost}) then {UNDECIDED}
+               case when not ({enough}) then {FAILED}
+                    when not (alone and alone_before) or ({lost}) then {UNDECIDED}
                     when before is null and pos > 0 and not ({fresh}) then {UNDECIDED}
                     when before is null and pos > 0 then {FAILED}
                     when before is not null and pos <> (before + 1) % {len(events)} then {FAILED}
@@ -54,8 +68,46 @@ def order(trace: Trace, rule: Rule) -> Judged:
                     when {lost} then gap.cause
                     when before is null and pos > 0 then coalesce(gap.cause, 'start')
                     when after is null and pos < {last} then 'end' end as why
-        from s {last_gap(trace, rule.same_node, f"s.t + {off}")}""")
+        from s {last_gap(trace, rule.same_node, f"s.t + {off}")}{joins}""")
     return conclude(trace, rule, hides=INNER, slack=slack, sieved=sieved)
+
+
+def _between_equals(trace: Trace, events: int, part: str, slack: int) -> str:
+    """Columns: when the event before came that is the same one of the list, and how many other ones of the list cannot
+    have come between the two, however uncertain the times are. Nothing is missing if the stamps are in order."""
+    if not count_of(trace, f"select count(*) from (from (select pos, lag(pos) over ({part}order by t, node) as before "
+                           f"from a) where pos <> (before + 1) % {events} limit 1)"):
+        return ", null::bigint as equal, 0 as absent"
+    equal, near = "lag(t) over (" + (part + ", pos " if part else "partition by pos ") + "order by t, node)", (
+        f"over ({part}order by t range between unbounded preceding and {slack} following)")
+    absent = " + ".join(f"(pos <> {other} and coalesce(max(t) filter (pos = {other}) {near} < equal - {slack}, true))"
+                        "::int" for other in range(events))
+    return f", {equal} as equal, {absent} as absent"
+
+
+def _enough(trace: Trace, rule: Rule, events: int, off: int) -> tuple[str, str]:
+    """The condition that enough was lost for the events that are missing before an event, and joins for it.
+
+    In a scope, it might be one of the lost events that is wrong, and outside.
+    """
+    if rule.scope is not None or (rule.same_node and is_calm(trace)):
+        return "true", ""
+    by = "node" if rule.same_node else "0::smallint"
+    lost_since(trace, by, "true")
+
+    def lost(name: str, since: str) -> tuple[str, str]:
+        return f"coalesce({name}2.n, 0) - coalesce({name}1.n, 0)", f"""
+            asof left join lost_lo as {name}2 on {name}2.node = {own} and {name}2.t <= s.t + {off}
+            asof left join lost_hi as {name}1 on {name}1.node = {own} and {name}1.t < {since} - {off}"""
+
+    own = "s.node" if rule.same_node else "s.node * 0"
+    count, joins = lost("l", "s.since")
+    enough = (f"not (alone and alone_before) or before is null or (pos + {events - 1} - before) % {events} <= {count} "
+              f"or (pos + {events - 1} - before) % {events} = 0")
+    if rule.same_node:
+        return enough, joins
+    fits, more = lost("e", "s.equal")
+    return f"({enough}) and (equal is null or absent <= {fits})", joins + more
 
 
 def _refuse_twice(rule: Rule) -> None:

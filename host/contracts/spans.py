@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
-from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved
+from hypermon.host.contracts.lines.answers import next_to_gaps
+from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved, before
 from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
@@ -34,8 +35,16 @@ def duration(trace: Trace, rule: Rule) -> Judged:
         found = brief_spans(trace, *lines, 0, None)
     elif lines is not None:
         found = brief_spans(trace, *lines, least + slack if least else 0, None if most is None else most - slack)
-    # Losses after the time at which a span is too long do not matter.
-    _pairs(trace, rule, slack, ENDLESS if most is None or "quantile" in rule.values else most + slack)
+    # Losses after the time at which a span is too long do not matter. Nor do those after the time at which it is no
+    # longer too short, if there is no maximum: each span that is too short has one in it, perhaps itself, in which
+    # nothing begins or ends, and which is not longer.
+    long_is_right = most is None and "quantile" not in rule.values and rule.scope is None
+    longest = ENDLESS
+    if most is not None and "quantile" not in rule.values:
+        longest = most + slack
+    elif long_is_right:
+        longest = least + slack - 1
+    _pairs(trace, rule, slack, longest)
     high = "false" if most is None else f"d > {most + slack}"
     fits = f"d >= {least + slack if least else 0}" + ("" if most is None else f" and d <= {most - slack}")
     trace.db.execute(f"""create or replace temp table judged as
@@ -57,7 +66,34 @@ def duration(trace: Trace, rule: Rule) -> Judged:
         keep_inside(trace, rule)
     if "quantile" in rule.values:
         return _quantile(trace, rule, slack, found)
+    if long_is_right and not trace.brief:
+        _only_harmful(trace, rule, least + slack, slack, lines)
+        return conclude(trace, rule, hides="hides", slack=slack, scoped=True, sieved=found[0])
     return conclude(trace, rule, hides=INNER, slack=slack, scoped=True, sieved=found[0])
+
+
+def _only_harmful(trace: Trace, rule: Rule, enough: int, slack: int, lines: tuple[Lines, Lines] | None) -> None:
+    """Adds ``hides`` to ``g``: whether a span that is shorter than ``enough`` may begin or end with a lost item.
+
+    Its other end was seen, or lost, too, or it is outside the recording.
+    """
+    off, by = (1, "partition by node") if rule.same_node else (-slack, "")
+    if lines is not None:
+        next_to_gaps(trace, "next_end", INNER, lines[1], "lo", off, True)
+        next_to_gaps(trace, "last_begin", INNER, lines[0], "hi", -off, True, find=before)
+        near = "left join next_end as e using (id) left join last_begin as b using (id)"
+    else:
+        same = " and {0}.node = x.node" if rule.same_node else ""
+        near = (f"asof left join (select *, 0 as one from ends) as e on e.one = x.node * 0{same.format('e')} "
+                f"and e.t >= x.lo + {off} asof left join (select *, 0 as one from begins) as b "
+                f"on b.one = x.node * 0{same.format('b')} and b.t <= x.hi - {off}")
+    trace.db.execute(f"""create or replace temp table g as
+        with near as (select *, lead(lo) over ({by} order by lo, hi) as later, max(hi) over ({by} order by lo, hi
+                      rows between unbounded preceding and 1 preceding) as earlier from g)
+        select x.id, x.node, x.lo, x.hi, x.n, x.cause, {INNER} and (x.n > 1 or coalesce(later < x.hi + {enough}, false)
+               or coalesce(earlier > x.lo - {enough}, false) or coalesce(e.t < x.hi + {enough}, false)
+               or coalesce(b.t > x.lo - {enough}, false)) as hides
+        from near as x {near}""")
 
 
 def _one_each(trace: Trace, rule: Rule) -> tuple[Lines, Lines] | None:
@@ -71,7 +107,8 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
 
     t, node : of the begin; of the end, if the span has no begin.
     until : time of the end; null: the span is open at the end of the recording.
-    d : duration; of an open span until the end of the recording, of one without a begin since its start.
+    d : duration; of an open span until after the end of the recording, at least; of one without a begin, since before
+        its start.
     begun : the span has a begin.
     early : the span has no begin, and nothing was lost since the start of the recording.
     doubt, cause : there is a gap in the first ``longest`` picoseconds of the span, and why.
@@ -79,30 +116,41 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
     end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
-    # Stamps of different nodes are off by up to `slack`, so gaps of other nodes count up to that far outside a span.
+    # Stamps of different nodes are off by up to `slack`, so gaps of other nodes count up to that far outside a span,
+    # and a begin may have come before an end whose stamp is as much smaller. Begins among begins change no duration.
     off = 0 if rule.same_node else slack
     near = f"over (partition by key order by t range between {slack} preceding and {slack} following)"
-    alone = "true" if rule.same_node else f"min(node) {near} = max(node) {near}"
+    mixed = "false" if rule.same_node else f"min(node) {near} <> max(node) {near}" + (
+        f" and min(part) {near} <> max(part) {near}" if rule.scope is None else "")
     trace.db.execute(f"""create or replace temp table edges as
         select *, lead(t) over own as later, lead(part) over own as after, lag(part) over own as before
         from (select t, node, key, 1::tinyint as part from begins union all select t, node, key, 0 from ends)
         window own as ({order})""")
     # Spans in spans are rare, and need three more passes.
     nested = count_of(trace, "select count(*) from (from edges where part = 1 and after = 1 limit 1)")
-    paired = f"""summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as total,
-                          {alone} as alone from edges),
-        opened as (select *, total - least(0, min(total) over ({order} rows unbounded preceding)) as depth from summed),
-        levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from opened),
-        paired as (select *, lead(t) over same as until, lead(alone, 1, true) over same as alone_end from levels
+    # What is open at the end ends after it, one after the other if it is of one node.
+    paired = f"""marked as (select *, {mixed} as mixed from edges),
+        summed as (select *, sum(2 * part - 1) over ({order} rows unbounded preceding) as sum,
+                          sum(mixed::int) over ({order} rows unbounded preceding) as doubts from marked),
+        opened as (select *, sum - least(0, min(sum) over ({order} rows unbounded preceding)) as depth,
+                          last_value(doubts) over whole as all_doubts from summed
+                   window whole as ({order} rows between unbounded preceding and unbounded following)),
+        levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level,
+                          last_value(depth) over ({order} rows between unbounded preceding and unbounded following)
+                          as still_open from opened),
+        paired as (select *, lead(t) over same as until, lead(doubts) over same as end_doubts from levels
                    window same as (partition by {', '.join(by)}, level order by t, part, node)),
         s as (select t, node, key, if(part = 1 and level > 0, until, null) as until, part = 1 as begun,
-                     not (alone and alone_end) as unsure, first, last from paired join extent using (node)
+                     if(begun, coalesce(end_doubts, all_doubts) + mixed::int, doubts + doubts) > doubts as unsure,
+                     {'still_open - level' if rule.same_node else '0'} as inner_ones, first, last
+              from paired join extent using (node)
               where part = 1 or level = 0)""" if nested or not rule.same_node else """
-        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure, first, last
+        s as (select t, node, key, if(part = 1, later, null) as until, part = 1 as begun, false as unsure,
+                     0 as inner_ones, first, last
               from edges join extent using (node) where part = 1 or before is distinct from 1)"""
     trace.db.execute(f"""create or replace temp table spans as with {paired}
-        select s.t, s.node, until, if(begun, coalesce(until, last) - s.t, s.t - s.first) as d, begun,
-               not begun and {str(rule.same_node).lower()} and coalesce(gap.hi < s.first, true) as early,
+        select s.t, s.node, until, if(begun, coalesce(until, last + 1 + inner_ones) - s.t, s.t - s.first + 1) as d,
+               begun, not begun and not unsure and coalesce(gap.hi < s.first, true) as early,
                unsure or (begun and coalesce(gap.hi >= s.t - {off}, false)) as doubt,
                case when not unsure then gap.cause end as cause
         from s {last_gap(trace, rule.same_node, f"{end} + {off}")}
@@ -150,7 +198,8 @@ def _quantile(trace: Trace, rule: Rule, slack: int, found: _Durations) -> Judged
 
 
 def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
-    """Creates ``segments``: ``lane``, ``node``, ``t``, ``until``, ``state``: 0 outside, 1 inside, 2 not known.
+    """Creates ``segments``: ``lane``, ``node``, ``t``, ``until``, ``state``: 0 outside, 1 inside, 2 not known; and
+    ``steady``: nothing was lost within it, so that it is all inside, or all outside.
 
     Parameters
     ----------
@@ -168,11 +217,12 @@ def _states(trace: Trace, groups: list[tuple[str, str]]) -> None:
         opened as (select *, sum(opens) over ({order} rows unbounded preceding) as depth from points),
         marked as (select *, case when depth > 0 then 2 else mark end as known from opened),
         held as (select lane, node, t, lead(t) over ({order}) as next, row_number() over ({order}) as nth, mark, opens,
-                        coalesce(last_value(known ignore nulls) over ({order} rows unbounded preceding), 2) as state
+                        coalesce(last_value(known ignore nulls) over ({order} rows unbounded preceding), 2) as state,
+                        depth = 0 as steady
                  from marked)
-        select lane, node, t, coalesce(next, last) as until, state from held join extent using (node)
+        select lane, node, t, coalesce(next, last) as until, state, steady from held join extent using (node)
         union all
-        select lane, node, first, t, if(opens = 0 and (mark = 1 or {str(trace.fresh).lower()}), 0, 2)
+        select lane, node, first, t, if(opens = 0 and (mark = 1 or {str(trace.fresh).lower()}), 0, 2), true
         from held join extent using (node)
         where nth = 1""")
 
@@ -192,8 +242,10 @@ def share(trace: Trace, rule: Rule) -> Judged:
     _states(trace, [("begins", "ends")])
     if rule.scope is not None:
         return _share_inside(trace, rule)
-    low = f"least_ps < {float(rule.values.get('min', 0.0))!r} * whole"
-    high = f"most_ps > {float(rule.values.get('max', 1.0))!r} * whole"
+    # The longest time that is all inside or all outside may leave too much, or too little, and nothing in between. A
+    # node of which nothing was seen may have written none of the events.
+    least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
+    low, high = f"least_ps < {least!r} * whole", f"most_ps > {most!r} * whole"
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
@@ -206,15 +258,17 @@ def share(trace: Trace, rule: Rule) -> Judged:
         may as (select node, sum(may) as may
                 from (select node, sum(until - t) + {slack} as may from turns where state <> 0 group by node, maybe
                       union all select node, may from regular where may > 0) group by node),
-        inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may
-                   from (select distinct node from segments) left join sure using (node) left join may using (node)),
+        inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may, block
+                   from (select node, if(bool_or(state <> 2), greatest(max(until - t) filter (state = 2 and steady)
+                                - {slack}, 0), 0) as block from segments group by node)
+                   left join sure using (node) left join may using (node)),
         known as (select node, first, last - first as whole, coalesce(sure, 0) as least_ps,
                          coalesce(least(may, last - first), {'0' if trace.fresh else 'last - first'}) as most_ps,
-                         sure, may
+                         sure, may, coalesce(block, 0) as block
                   from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
         select first as t, node, null::bigint as value,
-               case when most_ps < {float(rule.values.get('min', 0.0))!r} * whole
-                         or least_ps > {float(rule.values.get('max', 1.0))!r} * whole then {FAILED}
+               case when most_ps < {least!r} * whole or least_ps > {most!r} * whole then {FAILED}
+                    when may - block < {least!r} * whole and sure + block > {most!r} * whole then {FAILED}
                     when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
                case when sure is null and may is null then 'start'
                     when may > sure then (select min(cause) from g where {INNER} and g.node = known.node)

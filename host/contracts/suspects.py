@@ -61,7 +61,7 @@ def _out_of_range(rule: Rule, tables: Mapping[str, str], slack: int, known: int)
     """Spans in spans, and those that are too long, or too short."""
     by = ", ".join(["key", *(["node"] if rule.same_node else [])])
     least, most = rule.ps("min") or 0, rule.ps("max")
-    long = "false" if most is None else f"coalesce(later, {known}) - t > {most + slack}"
+    long = "false" if most is None else f"coalesce(later, {known} + 1) - t > {most + slack}"
     return (f"select 1 from (select t, part, lead(t) over own as later, lead(part) over own as inner_part from "
             f"(select t, node, key, 1 as part from {tables['begins']} union all "
             f"select t, node, key, 0 from {tables['ends']}) "

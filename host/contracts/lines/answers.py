@@ -127,10 +127,12 @@ def _staged(line: Line, node: int, rest: npt.NDArray[np.int64], value: Line, may
             "may": may, "sure": sure}
 
 
-def next_to_gaps(trace: Ground, table: str, condition: str, lines: Lines, edge: str, off: int, alone: bool) -> None:
-    """Creates a table (``id``, ``t``): of each gap in ``g``, the first event ``off`` after one of its ends."""
+def next_to_gaps(trace: Ground, table: str, condition: str, lines: Lines, edge: str, off: int, alone: bool,
+                 find: Callable[[Line, Line], Line] = after) -> None:
+    """Creates a table (``id``, ``t``): of each gap in ``g``, the first event ``off`` after one of its ends; or with
+    :func:`.before`, the last one before."""
     gaps = trace.gap_rows(f"select id, node, {edge} as edge from g where {condition}")
-    trace.give(table, id=gaps["id"], t=_beside(after, lines, gaps["node"], gaps["edge"] + off, alone))
+    trace.give(table, id=gaps["id"], t=_beside(find, lines, gaps["node"], gaps["edge"] + off, alone))
 
 
 def _beside(find: Callable[[Line, Line], Line], lines: Lines, nodes: Line, times: Line, alone: bool) -> Line:

@@ -1,108 +1,16 @@
-"""Contracts by brute force: a rule on a complete trace, and the complete traces that agree with a recorded one.
+"""Contracts by brute force: the violations in a complete trace, and the traces that agree with a recorded one.
 
-It shares no code with the judges. Times are small numbers. An item is (time, node, event, key); the times of a node's
-items differ. A recorded trace states stamps: an item came up to ``slack`` after its stamp.
+It shares no code with the judges. Each kind of rule is a generator of the violations in a complete trace: how grave
+each is, from 1 on. The traces are drawn by :mod:`.completions`.
 """
 
 import math
-import random
-from dataclasses import dataclass
-from itertools import pairwise, product
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise, product
 
-__all__ = ["EVENTS", "HOLDS", "Recorded", "completion", "made_up", "possible"]
+from tests.host.contracts.completions import EVENTS, Completion, Recorded, climbed, completion, made_up
 
-EVENTS = "abc"
-
-
-@dataclass
-class Recorded:
-    """A trace that was recorded from ``start`` to ``end``. ``losses``: node, from, to, at most how many items."""
-
-    items: list
-    losses: list
-    start: int
-    end: int
-    nodes: int
-    slack: int
-
-
-def made_up(rng: random.Random, events: str = EVENTS) -> Recorded:
-    """A small trace: at most 12 items and 3 losses."""
-    end, nodes = rng.choice([8, 15, 30]), rng.choice([1, 2, 2, 3])
-    items, weights = {}, [rng.random() ** 2 + 0.05 for _ in events]
-    regular = rng.random() < 0.5
-    for _ in range(rng.randint(0, 12)):
-        node = rng.randrange(nodes)
-        if regular:
-            # Something like a program: the events take turns.
-            own = [one for (_, at), one in items.items() if at == node]
-            event, key = events[len(own) % len(events)], len(own) // len(events) % 2
-            late = max([t for t, at in items if at == node], default=0) + rng.randint(1, 4)
-            if late <= end:
-                items[late, node] = event, key
-        else:
-            items[rng.randint(0, end), node] = rng.choices(events, weights)[0], rng.randrange(2)
-    losses = []
-    for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
-        lo = rng.randint(0, end)
-        node, hi, lost = rng.randrange(nodes), min(lo + rng.choice([0, 1, 2, 3]), end), rng.choice([1, 1, 2])
-        # As many as there were: the stamps of a node differ.
-        free = [t for t in range(lo, hi + 1) if (t, node) not in items]
-        lost = min(lost, len(free) - sum(own[3] for own in losses if own[0] == node and lo <= own[2] and own[1] <= hi))
-        if lost > 0:
-            losses.append((node, lo, hi, lost))
-    return Recorded([(t, node, *of) for (t, node), of in sorted(items.items())], losses, 0, end, nodes,
-                    rng.choice([0, 0, 1, 2]))
-
-
-def completion(rng: random.Random, trace: Recorded, events: str = EVENTS) -> list | None:
-    """One complete trace: (time, stamp, node, event, key), in order; None if the lost items do not fit."""
-    stamps = {(t, node): of for t, node, *of in trace.items}
-
-    def add(node, lo, hi):
-        at = (rng.randint(lo, hi), node)
-        if at not in stamps:
-            stamps[at] = [rng.choice(events), rng.randrange(3)]
-
-    for node, lo, hi, most in trace.losses:
-        for _ in range(rng.randint(0, most)):
-            add(node, lo, hi)
-    if rng.random() < 0.3:
-        _continued(rng, trace, stamps)
-    for _ in range(rng.choice([0, 0, 1, 1, 2])):
-        add(rng.randrange(trace.nodes), trace.start - 4, trace.start - 1)
-    for _ in range(rng.choice([0, 0, 1, 1, 2])):
-        add(rng.randrange(trace.nodes), trace.end + 1, trace.end + 5)
-    shift = rng.choice([0.0, 0.5, 1.0])
-    found = []
-    for (stamp, node), of in stamps.items():
-        late = rng.choice([0.0, 1.0, rng.random()]) if rng.random() < 0.7 else shift
-        found.append((stamp + trace.slack * late, stamp, node, *of))
-    # The order of equal times is anybody's guess, but a node's items come in the order of their stamps.
-    rng.shuffle(found)
-    found.sort(key=lambda item: item[0])
-    for node in range(trace.nodes):
-        own = [item[1] for item in found if item[2] == node]
-        if own != sorted(own):
-            return None
-    for one, other in pairwise(found):
-        if one[0] == other[0] and one[2] == other[2]:
-            return None
-    return found
-
-
-def _continued(rng, trace, stamps):
-    """Adds what a program whose events take turns may have done before the recording, and may do after it."""
-    own = sorted(stamps.items())
-    for node in range(trace.nodes):
-        for key in range(2):
-            seen = [event for (_, at), (event, one) in own if at == node and one == key]
-            before = EVENTS[:EVENTS.index(seen[0])] if seen and seen[0] in EVENTS else rng.choice(["", "b"])
-            after = EVENTS[EVENTS.index(seen[-1]) + 1:] if seen and seen[-1] in EVENTS else rng.choice(["", "a"])
-            for k, event in enumerate(before if rng.random() < 0.8 else ""):
-                stamps[trace.start - 6 + 2 * k + key, node] = [event, key]
-            for k, event in enumerate(after if rng.random() < 0.8 else ""):
-                stamps[trace.end + 1 + 2 * k + key, node] = [event, key]
+__all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible"]
 
 
 def fits(rule, one, other):
@@ -153,16 +61,18 @@ def numbered(rule, trace, full):
 
 def response(rule, trace, full):
     most, scoped = rule.get("max", math.inf), within(rule, trace, full)[0]
-    return all(scoped[i] is None
-               or any(follows(rule, full, i, j, rule.get("min", 0), most) for j, b in enumerate(full) if b[3] == "b")
-               for i, a in enumerate(full) if a[3] == "a" and inside(trace, a))
+    for i, a in enumerate(full):
+        if a[3] == "a" and inside(trace, a) and scoped[i] is not None and not any(
+                follows(rule, full, i, j, rule.get("min", 0), most) for j, b in enumerate(full) if b[3] == "b"):
+            yield 1
 
 
 def precedence(rule, trace, full):
-    scoped = within(rule, trace, full)[0]
-    most = rule.get("within", math.inf)
-    return all(scoped[i] is None or any(follows(rule, full, j, i, 0, most) for j, b in enumerate(full)
-                   if b[3] == "b") for i, a in enumerate(full) if a[3] == "a" and inside(trace, a))
+    most, scoped = rule.get("within", math.inf), within(rule, trace, full)[0]
+    for i, a in enumerate(full):
+        if a[3] == "a" and inside(trace, a) and scoped[i] is not None and not any(
+                follows(rule, full, j, i, 0, most) for j, b in enumerate(full) if b[3] == "b"):
+            yield 1
 
 
 def absence(rule, trace, full):
@@ -174,13 +84,17 @@ def absence(rule, trace, full):
             before = [x for x in full[:i] if x[3] in "bc" and fits(rule, x, a)]
             after = [x for x in full[i + 1:] if x[3] == "c" and fits(rule, x, a)]
             if before and before[-1][3] == "b" and after:
-                return False
-        return True
-    if "after" in rule:
-        return not any(follows(rule, full, i, j, 0, rule["within"]) for i, b in enumerate(full)
-                       if b[3] == "b" and inside(trace, b) and scoped[i] is not None
-                       for j, a in enumerate(full) if a[3] == "a")
-    return not any(a[3] == "a" and inside(trace, a) and scoped[i] is not None for i, a in enumerate(full))
+                yield 1
+    elif "after" in rule:
+        for i, b in enumerate(full):
+            if b[3] == "b" and inside(trace, b) and scoped[i] is not None:
+                for j, a in enumerate(full):
+                    if a[3] == "a" and follows(rule, full, i, j, 0, rule["within"]):
+                        yield 1
+    else:
+        for i, a in enumerate(full):
+            if a[3] == "a" and inside(trace, a) and scoped[i] is not None:
+                yield 1
 
 
 def lanes(rule, trace, full, events="a"):
@@ -191,26 +105,39 @@ def lanes(rule, trace, full, events="a"):
 
 def period(rule, trace, full):
     number = numbered(rule, trace, full)
-    return all(abs(b[0] - a[0] - rule["every"]) <= rule["tolerance"]
-               for own in lanes(rule, trace, full) for a, b in pairwise(own)
-               if number[id(a)] is not None and number[id(a)] == number[id(b)])
+    for own in lanes(rule, trace, full):
+        for a, b in pairwise(own):
+            beyond = abs(b[0] - a[0] - rule["every"]) - rule["tolerance"]
+            if beyond > 0 and number[id(a)] is not None and number[id(a)] == number[id(b)]:
+                yield 1 + beyond
 
 
 def rate(rule, trace, full):
     if rule.get("scope") is not None:
-        return rate_in_parts(rule, trace, full)
+        yield from rate_in_parts(rule, trace, full)
+        return
     seen = {x[1] for x in trace.items if x[2] == "a"}
     for node, own in enumerate(lanes(rule, trace, full)):
         times = [x[0] for x in own]
-        if "max" in rule and any(sum(t <= u < t + rule["per"] for u in times) > rule["max"] for t in times):
-            return False
+        if "max" in rule:
+            yield from too_many(rule, times)
         if rule.get("min") and (node in seen or not rule["same_node"]):
-            edges = [trace.start, *times, trace.end]
-            for i, t in enumerate(edges):
-                until = edges[i + rule["min"]] if i + rule["min"] < len(edges) else trace.end
-                if until - t > rule["per"]:
-                    return False
-    return True
+            yield from too_few(rule, full, full.first, times, full.last)
+
+
+def too_many(rule, times):
+    for t in times:
+        beyond = sum(t <= u < t + rule["per"] for u in times) - rule["max"]
+        if beyond > 0:
+            yield beyond
+
+
+def too_few(rule, full, begin, times, end):
+    edges = [begin, *(min(max(t, full.first), full.last) for t in times), end]
+    for i, t in enumerate(edges):
+        until = edges[i + rule["min"]] if i + rule["min"] < len(edges) else edges[-1]
+        if until - t > rule["per"]:
+            yield 1 + until - t - rule["per"]
 
 
 def rate_in_parts(rule, trace, full):
@@ -222,15 +149,10 @@ def rate_in_parts(rule, trace, full):
             if lane is not None and rule["same_node"] and lane != node:
                 continue
             times = [x[0] for x in every if number[id(x)] == part]
-            if "max" in rule and any(sum(t <= u < t + rule["per"] for u in times) > rule["max"] for t in times):
-                return False
-            edges = [max(trace.start, begin), *times, min(trace.end, end)]
+            if "max" in rule:
+                yield from too_many(rule, times)
             if rule.get("min") and (node in seen or not rule["same_node"]):
-                for i, t in enumerate(edges):
-                    until = edges[i + rule["min"]] if i + rule["min"] < len(edges) else edges[-1]
-                    if until - t > rule["per"]:
-                        return False
-    return True
+                yield from too_few(rule, full, max(full.first, begin), times, min(full.last, end))
 
 
 def duration(rule, trace, full):
@@ -252,14 +174,20 @@ def duration(rule, trace, full):
         took += [math.inf for begin in stack if inside(trace, begin) and scoped[id(begin)] is not None]
     if "quantile" in rule:
         rank = max(math.ceil(rule["quantile"] * len(took)), 1)
-        return not took or sorted(took)[rank - 1] <= rule["max"]
-    return all(rule.get("min", 0) <= d <= rule.get("max", math.inf) for d in took)
+        right = sum(d <= rule["max"] for d in took)
+        if took and right < rank:
+            yield rank - right
+        return
+    for d in took:
+        beyond = max(rule.get("min", 0) - d, d - rule.get("max", math.inf))
+        if beyond > 0:
+            yield 1 + min(beyond, trace.end)
 
 
-def states(trace, full, begin, end, node, rng):
+def states(trace, full, begin, end, node):
     """From when to when a node is inside, within the recording."""
     own = [x for x in full if x[3] in (begin, end) and x[2] == node and inside(trace, x)]
-    now = trace.start if own and own[0][3] == end and rng.random() < 0.5 else None
+    now = full.first if own and own[0][3] == end and node in full.started else None
     found = []
     for x in own:
         if x[3] == begin and now is None:
@@ -267,35 +195,38 @@ def states(trace, full, begin, end, node, rng):
         elif x[3] == end and now is not None:
             found.append((now, x[0]))
             now = None
-    return found + ([(now, trace.end)] if now is not None else [])
+    return found + ([(now, full.last)] if now is not None else [])
 
 
-def share(rule, trace, full, rng):
+def share(rule, trace, full):
     for node in rule.get("nodes", range(trace.nodes)):
         if not any(x[3] in "ab" and x[2] == node and inside(trace, x) for x in full):
             continue
-        spans = [(max(begin, trace.start), min(end, trace.end)) for lane, begin, end in within(rule, trace, full)[1]
+        spans = [(max(begin, full.first), min(end, full.last)) for lane, begin, end in within(rule, trace, full)[1]
                  if lane in (None, node)]
         whole = sum(max(b - a, 0) for a, b in spans)
         if not whole:
             continue
-        part = sum(max(min(b, d) - max(a, c), 0) for a, b in states(trace, full, "a", "b", node, rng)
+        part = sum(max(min(b, d) - max(a, c), 0) for a, b in states(trace, full, "a", "b", node)
                    for c, d in spans) / whole
-        if not rule.get("min", 0) - 1e-9 <= part <= rule.get("max", 1) + 1e-9:
-            return False
-    return True
+        beyond = max(rule.get("min", 0) - part, part - rule.get("max", 1))
+        if beyond > 1e-9:
+            yield 1 + beyond
 
 
-def exclusion(rule, trace, full, rng):
+def exclusion(rule, trace, full):
     if rule["groups"] == 1:
-        groups = [states(trace, full, "a", "b", node, rng) for node in range(trace.nodes)]
+        groups = [states(trace, full, "a", "b", node) for node in range(trace.nodes)]
     else:
         # Group 0 is of node 0, and group 1 of the others.
-        groups = [states(trace, full, "a", "b", 0, rng),
-                  [span for node in range(1, trace.nodes) for span in states(trace, full, "a", "b", node, rng)]]
-    return not any(max(p[0], q[0], begin) < min(p[1], q[1], end) for i, one in enumerate(groups)
-                   for other in groups[i + 1:] for p in one for q in other
-                   for _, begin, end in within(rule, trace, full)[1])
+        groups = [states(trace, full, "a", "b", 0),
+                  [span for node in range(1, trace.nodes) for span in states(trace, full, "a", "b", node)]]
+    scopes = within(rule, trace, full)[1]
+    for one, other in combinations(groups, 2):
+        for p, q, (_, begin, end) in product(one, other, scopes):
+            over = min(p[1], q[1], end) - max(p[0], q[0], begin)
+            if over > 0:
+                yield 1 + over
 
 
 def together(rule, trace, full):
@@ -309,35 +240,37 @@ def together(rule, trace, full):
             # Those of nodes that are missing may have come before the recording, or may come after it.
             others = [[x for x in turn if x[2] == node] for node in set(range(trace.nodes)) - {x[2] for x in there}]
             times = [[x[0] for x in (*there, *more)] for more in product(*others)]
-            if not any(max(own) - min(own) <= rule["within"] for own in times):
-                return False
-        return True
+            spread = min((max(own) - min(own) for own in times), default=math.inf)
+            if spread > rule["within"]:
+                yield 1 + min(spread - rule["within"], trace.end)
+        return
     own = [[x for x in full if x[3] == "a" and x[2] == node and x[1] >= trace.start] for node in range(trace.nodes)]
     for k in range(max(map(len, own))):
         turn = [lane[k] if k < len(lane) else None for lane in own]
         if not any(x is not None and inside(trace, x) and scoped[id(x)] is not None for x in turn):
             continue
-        if None in turn or max(x[0] for x in turn) - min(x[0] for x in turn) > rule["within"]:
-            return False
-    return True
+        there = [x[0] for x in turn if x is not None]
+        beyond = max(there) - min(there) - rule["within"]
+        if len(there) < len(turn) or beyond > 0:
+            yield 1 + max(beyond, 0)
 
 
 def order(rule, trace, full):
     if rule.get("scope") is not None:
-        return order_in_parts(rule, trace, full)
+        yield from order_in_parts(rule, trace, full)
+        return
     groups: dict = {}
     for x in full:
         groups.setdefault((x[2] if rule["same_node"] else None, x[4] if rule.get("key") else None), []).append(x)
     for own in groups.values():
         if (inside(trace, own[0]) and own[0][3] != "a") or (inside(trace, own[-1]) and own[-1][3] != "c"):
-            return False
+            yield 1
         for one, other in pairwise(own):
             # What is before a sequence that begins in the recording, or after one that ends in it, is not judged.
             judged = (inside(trace, one) and inside(trace, other)) or (inside(trace, one) and one[3] != "c") or (
                 inside(trace, other) and other[3] != "a")
             if judged and one[3] + other[3] not in ("ab", "bc", "ca"):
-                return False
-    return True
+                yield 1
 
 
 def order_in_parts(rule, trace, full):
@@ -354,26 +287,25 @@ def order_in_parts(rule, trace, full):
                 # What is before a sequence that begins in the recording, or after one that ends in it, is not judged.
                 began = other[3] == "a" and not (one is not None and inside(trace, one))
                 if scoped[id(other)] is not None and not right and not began:
-                    return False
+                    yield 1
             elif one is not None and inside(trace, one) and scoped[id(one)] is not None and not right and one[3] != "c":
-                return False
-    return True
+                yield 1
 
 
-#: Whether a rule holds on a complete trace.
-HOLDS = {"response": response, "precedence": precedence, "absence": absence, "period": period, "rate": rate,
-         "duration": duration, "share": share, "exclusion": exclusion, "together": together, "order": order}
+#: The violations of a rule in a complete trace.
+VIOLATIONS: dict[str, Callable[[dict, Recorded, Completion], Iterator[float]]] = {
+    "response": response, "precedence": precedence, "absence": absence, "period": period, "rate": rate,
+    "duration": duration, "share": share, "exclusion": exclusion, "together": together, "order": order}
 
 
-def possible(rng, kind, plain, recorded, events, completions):
-    """The truth values of a rule in some complete traces."""
-    found = set()
+def possible(rng, kind, plain, recorded, events, completions, steps=0):
+    """The truth values of a rule in some complete traces: drawn at random, then found by climbing in some steps."""
+    found, violations = set(), VIOLATIONS[kind]
     for _ in range(completions):
         full = completion(rng, recorded, events)
         if full is None:
             continue
-        more = (rng,) if kind in ("share", "exclusion") else ()
-        found.add(HOLDS[kind](plain, recorded, full, *more))
+        found.add(next(violations(plain, recorded, full), None) is None)
         if len(found) == 2:
-            break
-    return found
+            return found
+    return climbed(rng, lambda full: sum(violations(plain, recorded, full)), recorded, events, steps, found)

@@ -13,8 +13,8 @@ from hypermon.host.contracts.rules import KINDS, Event, Rule, Scope
 from tests.host.contracts.oracle import EVENTS, made_up, possible
 from tests.host.contracts.traces import traced
 
-#: Traces of each kind, and completions of each: ``HYPERMON_TRACES=2000`` for more.
-TRACES, COMPLETIONS = int(os.environ.get("HYPERMON_TRACES", "20")), 250
+#: Traces of each kind, and of each: completions at random, and steps. ``HYPERMON_TRACES=2000`` for more.
+TRACES, COMPLETIONS, STEPS = int(os.environ.get("HYPERMON_TRACES", "20")), 80, 80
 
 A, B, C = Event("a"), Event("b"), Event("c")
 
@@ -97,7 +97,7 @@ def counted(kind, seeds, scoped=False):
             plain, rule = made(rng, kind, recorded.nodes, scoped)
             trace = traced(recorded.items, recorded.losses, recorded.end, recorded.nodes, recorded.slack, db)
             judged = JUDGES[kind](trace, rule)
-            found = possible(rng, kind, plain, recorded, events, COMPLETIONS)
+            found = possible(rng, kind, plain, recorded, events, COMPLETIONS, STEPS)
             wrong = {"pass": False, "fail": True}.get(judged.verdict)
             assert wrong not in found, (seed, judged.verdict, rule, recorded)
             idle = "excess" if judged.verdict == "undecided" and len(found) == 1 and judged.instances else "same"

@@ -41,6 +41,22 @@ def test_too_few_whatever_was_lost():
         assert judged("rate", ticks(*times), losses, min=least, **rule).verdict == verdict, (least, losses)
 
 
+@pytest.mark.parametrize(("losses", "slack", "verdict"), [
+    ([(0, 25, 26, 1)], 0, "pass"), ([(0, 49, 50, 9)], 0, "pass"), ([(0, 50, 51, 1)], 0, "undecided"),
+    ([(0, 48, 49, 1)], 1, "pass"), ([(0, 49, 50, 1)], 1, "undecided"),
+    ([(0, 9, 12, 1)], 0, "pass"), ([(0, 8, 12, 1)], 0, "undecided"),
+    ([(1, 10, 60, 1)], 0, "pass"), ([(1, 10, 60, 2)], 0, "undecided"), ([(1, 10, 30, 2)], 0, "pass"),
+    ([(1, 10, 11, 1), (1, 29, 30, 1)], 0, "pass"), ([(1, 10, 11, 1), (1, 30, 31, 1)], 0, "undecided")])
+def test_a_lost_item_that_makes_no_period_too_long(losses, slack, verdict):
+    """No event can be too early, and what was lost between two events makes their intervals shorter."""
+    rule = {"events": {"event": "a"}, "every": 10, "tolerance": 10, "slack": slack}
+    assert judged("period", ticks(30), losses, same_node=True, **rule).verdict == "undecided"     # no interval
+    assert judged("period", ticks(29, 30), losses, same_node=True, **rule).verdict == verdict
+    if not any(node for node, *_ in losses):
+        both = judged("period", ticks(29) + ticks(30, node=1), losses, same_node=False, **rule)
+        assert both.verdict == verdict
+
+
 def test_period_names_missing_and_early_ones():
     found = judged("period", ticks(10, 20, 50, 53), events={"event": "a"}, every=10, tolerance=1, same_node=True)
     assert found.notes[1:] == ("2 missing", "1 too early")
@@ -51,6 +67,10 @@ def test_period_of_uncertain_times():
     assert judged("period", ticks(10, 21), slack=2, **rule).verdict == "pass"
     assert judged("period", ticks(10, 22), slack=2, **rule).verdict == "undecided"
     assert judged("period", ticks(10, 26), slack=2, **rule).verdict == "fail"
+    assert judged("period", ticks(10, 18), slack=2, **rule).verdict == "undecided"
+    loose = rule | {"tolerance": 10}
+    assert judged("period", ticks(10, 12), slack=2, **loose).verdict == "pass"
+    assert judged("period", ticks(10, 29), slack=2, **loose).verdict == "undecided"
 
 
 @pytest.mark.parametrize(("times", "losses", "values", "verdict"), [

@@ -27,6 +27,28 @@ def test_why_an_order_is_open():
     assert place.why == "node 0 lost 1 item between 0.000000000015 s and 0.000000000016 s"
 
 
+@pytest.mark.parametrize(("text", "losses", "verdict"), [
+    ("ca", [(0, 15, 16, 1)], "undecided"), ("cc", [(0, 15, 16, 1)], "fail"), ("cc", [(0, 15, 16, 2)], "undecided"),
+    ("cc", [(0, 11, 12, 1), (0, 17, 18, 1)], "undecided"), ("cc", [(0, 11, 12, 1), (0, 27, 28, 1)], "fail"),
+    ("cc", [(0, 11, 12, 1), (1, 17, 18, 1)], "fail"), ("ba", [(0, 15, 16, 1)], "undecided")])
+def test_fewer_were_lost_than_are_missing(text, losses, verdict):
+    assert judged("order", items(text), losses, events=ABC, same_node=True).verdict == verdict
+
+
+@pytest.mark.parametrize(("more", "losses", "verdict"), [
+    ([], [], "fail"), ([(53, 0, "b")], [], "fail"), ([(53, 0, "b"), (52, 1, "c")], [], "undecided"),
+    ([(53, 0, "b"), (54, 1, "c")], [], "fail"), ([(53, 0, "b"), (48, 1, "c")], [], "undecided"),
+    ([(53, 0, "b"), (47, 1, "c")], [], "fail"),
+    ([(53, 0, "b")], [(0, 53, 54, 1)], "undecided"), ([(53, 0, "b")], [(0, 54, 54, 1)], "fail"),
+    ([(53, 0, "b")], [(1, 47, 48, 1)], "undecided"), ([(53, 0, "b")], [(1, 46, 47, 1)], "fail"),
+    ([], [(0, 50, 52, 1)], "fail"), ([], [(0, 50, 52, 2)], "undecided")])
+def test_the_same_event_of_two_nodes(more, losses, verdict):
+    """Whichever came first: a B and a C must have come in between."""
+    two = [(50, 0, "a", 1), (51, 1, "a", 1)]
+    assert judged("order", [*two, *((*item, 1) for item in more)], losses, events=ABC, key=("k",),
+                  slack=2).verdict == verdict
+
+
 def test_order_by_key():
     mixed = items("abc", 0, 1) + items("abc", 1, 2, step=11)
     assert judged("order", mixed, events=ABC, key=("k",)).verdict == "pass"

@@ -47,11 +47,49 @@ def test_a_span_that_began_before_the_start():
     """It is as long as the recording until its end, at least; unless its begin was lost."""
     rule = {"events": AB, "same_node": True}
     assert judged("duration", items((50, 0, "b")), min=50, **rule).verdict == "pass"
-    assert judged("duration", items((50, 0, "b")), min=51, **rule).verdict == "undecided"
+    assert judged("duration", items((50, 0, "b")), min=51, **rule).verdict == "pass"
+    assert judged("duration", items((50, 0, "b")), min=52, **rule).verdict == "undecided"
     assert judged("duration", items((50, 0, "b")), min=50, max=90, **rule).verdict == "undecided"
     found = judged("duration", items((50, 0, "b")), [(0, 20, 21, 1)], min=50, **rule)
     assert (found.verdict, found.undecided) == ("undecided", 2)         # the span, and the loss
-    assert judged("duration", items((50, 0, "b")), min=50, slack=1, **rule).verdict == "undecided"
+    assert judged("duration", items((50, 0, "b")), min=51, slack=1, **rule).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("losses", "verdict"), [
+    ([(0, 50, 51, 1)], "pass"), ([(0, 50, 51, 2)], "undecided"),
+    ([(0, 20, 25, 1)], "pass"), ([(0, 20, 26, 1)], "undecided"),        # a begin just before the end that was seen
+    ([(0, 15, 16, 1)], "pass"), ([(0, 14, 15, 1)], "undecided"),        # an end just after the begin that was seen
+    ([(0, 95, 96, 1)], "pass"), ([(0, 96, 97, 1)], "undecided"),        # a begin just before the end of the recording
+    ([(0, 4, 5, 1)], "pass"), ([(0, 3, 4, 1)], "undecided"),            # an end just after its start
+    ([(0, 50, 51, 1), (0, 56, 57, 1)], "pass"), ([(0, 50, 51, 1), (0, 55, 56, 1)], "undecided"),
+    ([(1, 50, 51, 1), (0, 55, 56, 1)], "pass")])
+def test_a_lost_item_that_makes_no_span_too_short(losses, verdict):
+    rule = {"events": AB, "same_node": True, "min": 5}
+    assert judged("duration", items((10, 0, "a"), (30, 0, "b")), losses, **rule).verdict == verdict
+    if not any(node for node, *_ in losses):
+        assert judged("duration", items((10, 0, "a"), (30, 0, "b")), losses, **rule | {"same_node": False}
+                      ).verdict == verdict
+
+
+@pytest.mark.parametrize(("begins", "verdict"), [
+    ([(96, 0)], "undecided"), ([(95, 0)], "fail"), ([(97, 0), (98, 0)], "undecided"), ([(96, 0), (97, 0)], "fail"),
+    ([(96, 0), (97, 1)], "undecided")])
+def test_what_is_open_at_the_end_ends_later(begins, verdict):
+    """Each at a time of its own, the last one first."""
+    rows = items(*((t, node, "a") for t, node in begins))
+    assert judged("duration", rows, events=AB, same_node=True, max=5).verdict == verdict
+
+
+def test_begins_of_two_nodes_at_the_same_time():
+    """Whichever came first, the durations are the same; but an end must not have come between them."""
+    rule = {"events": AB, "same_node": False, "slack": 2}
+    rows = items((10, 0, "a"), (11, 1, "a"), (20, 0, "b"), (21, 1, "b"))
+    assert judged("duration", rows, min=1, max=20, **rule).verdict == "pass"
+    assert judged("duration", rows, max=5, **rule).verdict == "fail"
+    # If the end of 26 came before the begin of 25, spans of 5 and 4.5.
+    rows = items((21, 0, "a"), (25, 1, "a"), (26, 0, "b"), (31, 1, "b"))
+    assert judged("duration", rows, max=5, **rule).verdict == "undecided"
+    assert judged("duration", rows, max=5, **rule | {"slack": 0}).verdict == "fail"
 
 
 def test_an_end_of_another_node_that_was_lost():
@@ -69,6 +107,13 @@ def test_the_share_of_uncertain_times():
     rows = items((10, 0, "a"), (20, 0, "b"), (30, 0, "a"), (40, 0, "b"))
     for limit, verdict in ((0.24, "pass"), (0.23, "undecided"), (0.16, "undecided"), (0.15, "fail")):
         assert judged("share", rows, max=limit, **rule).verdict == verdict
+
+
+def test_the_share_of_what_is_all_inside_or_all_outside():
+    """It is off by the uncertainty once, as any span."""
+    rule = {"events": AB, "min": 0.3, "slack": 2}
+    for limit, verdict in ((0.87, "fail"), (0.88, "undecided")):
+        assert judged("share", items((90, 0, "b")), max=limit, **rule).verdict == verdict
 
 
 def test_nothing_before_the_start():
@@ -125,6 +170,15 @@ def test_exclusion_of_uncertain_times():
     ([(10, 0, "a"), (30, 0, "b")], [(0, 40, 41, 1)], {"max": 0.5}, "undecided"),
     ([(10, 0, "a"), (30, 0, "b"), (60, 0, "b")], [(0, 50, 51, 1)], {"max": 0.5}, "pass"),
     ([(10, 0, "a"), (30, 0, "b"), (60, 0, "b")], [(0, 50, 51, 1)], {"max": 0.25}, "undecided"),
+    ([(90, 0, "b")], [], {"min": 0.3, "max": 0.6}, "fail"),             # all of 0.9, or nothing
+    ([(90, 0, "b")], [], {"min": 0.3, "max": 0.9}, "undecided"),
+    ([(90, 0, "b")], [(0, 20, 21, 1)], {"min": 0.3, "max": 0.6}, "fail"),
+    ([(90, 0, "b")], [(0, 20, 30, 1)], {"min": 0.3, "max": 0.6}, "undecided"),
+    ([(90, 0, "b")], [(0, 40, 41, 1)], {"min": 0.3, "max": 0.6}, "undecided"),
+    ([(5, 0, "a"), (6, 0, "b")], [(0, 20, 21, 1)], {"min": 0.3, "max": 0.6}, "fail"),
+    ([(5, 0, "a"), (6, 0, "b")], [(0, 50, 51, 1)], {"min": 0.3, "max": 0.6}, "undecided"),
+    ([(30, 0, "a"), (65, 0, "b")], [(0, 69, 70, 1)], {"min": 0.3, "max": 0.6}, "undecided"),
+    ([(5, 1, "a"), (50, 1, "b")], [(0, 90, 91, 1)], {"min": 0.3, "max": 0.6}, "undecided"),
     ([], [], {"max": 0.5}, "undecided")])
 def test_share(rows, losses, values, verdict):
     assert judged("share", items(*rows), losses, events=AB, **values).verdict == verdict

@@ -36,6 +36,7 @@ def test_intervals_that_a_gap_touches():
     line = np.array([0, 10, 20, 30, 50])
     assert touched(line[:-1], line[1:], gaps_of(rows, 0)).tolist() == [1, 2, 3]
     assert touched(line[:-1], line[1:], gaps_of(rows, 2)).tolist() == []
+    assert touched(line[:-1], line[1:], (np.array([20]), np.array([25]))).tolist() == [1, 2]
     assert gaps_of(rows)[1].tolist() == [20, 40, 99]
 
 

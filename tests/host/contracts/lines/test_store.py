@@ -2,6 +2,7 @@
 
 import duckdb
 import pytest
+from hypermon.host.contracts.lines import store
 from hypermon.host.contracts.lines.store import LineStore
 
 ROWS = "select time_ps, node, event as value from ev"
@@ -26,6 +27,15 @@ def test_lines_are_in_order_for_each_node(db):
     assert lists(store.get([A, B])) == [[[10, 30], [20]], [[15], []]]
     assert lists(store.get([C])) == [[[], [40]]]
     assert store.get([A]) is None                                   # not announced
+
+
+def test_lines_of_many_batches(db, monkeypatch):
+    """They are put in order, wherever in them the order is wrong."""
+    monkeypatch.setattr(store, "_BATCH", 2048)
+    db.execute("insert into ev select 100 + i * 7919 % 10000, i % 2, 2 from range(10000) t(i)")
+    [[first, second]] = lists(LineStore(db, 2, [[B]]).get([B]))
+    assert first == [15, *sorted(100 + i * 7919 % 10000 for i in range(0, 10000, 2))]
+    assert second == sorted(100 + i * 7919 % 10000 for i in range(1, 10000, 2))
 
 
 def test_what_does_not_fit_into_memory_is_read_later_or_not_at_all(db):
