@@ -253,7 +253,11 @@ _PIN, _WIRE = 18, 72
 _BLOCK, _WIDTH, _TOP = len(PIN_ROLES) * _WIRE + 54, 900, 56
 _STYLE = (".l{stroke:#222;stroke-width:1.4;fill:none}.b{stroke:#222;stroke-width:1.4;fill:#f6f6f2}"
           ".n{fill:#06c;font-size:11px}.s{fill:#555;font-size:12px}.h{font-weight:bold;font-size:16px}"
-          ".r{font-weight:bold}.c{fill:#555;font-size:11px}")
+          ".r{font-weight:bold}.c{fill:#555;font-size:11px}.m{text-anchor:middle}.e{text-anchor:end}")
+#: Classes of texts by where their place is.
+_ANCHORS = {"start": "", "middle": "m", "end": "e"}
+#: Lines: before and after their points.
+_LINE, _END = '<path class="l" d="M', '"/>'
 
 
 class _Sheet:
@@ -263,10 +267,16 @@ class _Sheet:
         self.made: list[str] = []
 
     def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
-        self.made.append(f'<text x="{x:g}" y="{y:g}" class="{style}" text-anchor="{anchor}">{escape(text)}</text>')
+        classes = " ".join(filter(None, (style, _ANCHORS[anchor])))
+        shown = f' class="{classes}"' if classes else ""
+        self.made.append(f'<text x="{x:g}" y="{y:g}"{shown}>{escape(text)}</text>')
 
     def line(self, *points: tuple[float, float]) -> None:
-        self.made.append('<path class="l" d="M' + " L".join(f"{x:g} {y:g}" for x, y in points) + '"/>')
+        path = "L".join(f"{x:g} {y:g}" for x, y in points)
+        if self.made and self.made[-1].startswith(_LINE):     # lines in a row are one path
+            self.made[-1] = f'{self.made[-1][:-len(_END)]}M{path}{_END}'
+        else:
+            self.made.append(f"{_LINE}{path}{_END}")
 
     def box(self, x: float, y: float, width: float, height: float) -> None:
         self.made.append(f'<rect class="b" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
