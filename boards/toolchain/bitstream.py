@@ -37,8 +37,8 @@ DECLARED = (
     "hypermon.capture.registers.intake__emulator__", "hypermon.capture.intake.settings__emulator__",
     "hypermon.capture.sinks.extended.event_mask.entry",
     "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__", "hypermon.uart.reply__",
-    "hypermon.uart.server.reply__", "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data",
-    "hypermon.usb.bytes__", "hypermon.usb.reply__", "hypermon.usb.device.i__payload",
+    "hypermon.uart.server.reply__", "hypermon.uart.server.ram.w_data", "hypermon.uart.server.ram.di",
+    "hypermon.uart.server.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__", "hypermon.usb.device.i__payload",
     "hypermon.usb.device.reply__payload")
 #: Likewise on a board with regeneration boards: registers that take the samples of a line, whose clock is in phase; by
 #: their own name or that of the core's input.
