@@ -107,8 +107,9 @@ def _ids(root: Element) -> None:
             element.set("id", short[name])
         elif name and not name.startswith(_STYLED):
             del element.attrib["id"]
-        if link := element.get(_HREF):
-            element.set(_HREF, f"#{short[link[1:]]}" if link.startswith("#") else link)
+        if link := element.attrib.pop(_HREF, ""):
+            # SVG 2 needs no namespace for it.
+            element.set("href", f"#{short[link[1:]]}" if link.startswith("#") else link)
         if clip := element.get("clip-path"):
             element.set("clip-path", re.sub(r"#([^)]+)", lambda found: f"#{short[found[1]]}", clip))
 
@@ -125,7 +126,6 @@ def compact(svg: str) -> str:
     The document without prologue, comments and metadata. Positions differ by at most 0.05 points.
     """
     ElementTree.register_namespace("", _SVG)
-    ElementTree.register_namespace("xlink", _LINK)
     root = ElementTree.fromstring(svg)
     for found in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(found)
@@ -140,4 +140,4 @@ def compact(svg: str) -> str:
         element.tail = "\n" if element is not root else None
         if element.tag != f"{{{_SVG}}}style":
             element.text = None
-    return ElementTree.tostring(root, "unicode") + "\n"
+    return ElementTree.tostring(root, "unicode").replace(" />", "/>") + "\n"
