@@ -19,8 +19,8 @@ from hypermon.host.contracts.judge import JUDGES
 from hypermon.host.contracts.rules import KINDS
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.host.contracts.oracle import made_up, possible
-from tests.host.contracts.test_oracle import EDGES, EVENTS, made
+from tests.host.contracts.oracle.brute_force import made_up, possible
+from tests.host.contracts.oracle.test_oracle import EDGES, EVENTS, made
 from tests.host.contracts.traces import traced
 
 #: Completions that are drawn of each trace, and steps; and of those in which only the judge is undecided.

@@ -14,8 +14,8 @@ from hypermon.host.contracts.judge import JUDGES
 from hypermon.host.contracts.rules import KINDS, Event, Rule, Rules, Scope
 from hypermon.host.contracts.trace import Source
 
-from tests.host.contracts.oracle import made_up
-from tests.host.contracts.test_oracle import made_rule
+from tests.host.contracts.oracle.brute_force import made_up
+from tests.host.contracts.oracle.test_oracle import made_rule
 from tests.host.contracts.traces import event, traced
 
 #: Traces of each kind.

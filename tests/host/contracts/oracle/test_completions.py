@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.host.contracts.completions import EVENTS, Recorded, climbed, completion, made_up
-from tests.host.contracts.oracle import possible
+from tests.host.contracts.oracle.brute_force import possible
+from tests.host.contracts.oracle.completions import EVENTS, Recorded, climbed, completion, made_up
 
 
 def agrees(full, trace):

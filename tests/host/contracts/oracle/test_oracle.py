@@ -10,7 +10,7 @@ import pytest
 from hypermon.host.contracts.judge import JUDGES
 from hypermon.host.contracts.rules import KINDS, Event, Rule, Scope
 
-from tests.host.contracts.oracle import EVENTS, made_up, possible
+from tests.host.contracts.oracle.brute_force import EVENTS, made_up, possible
 from tests.host.contracts.traces import traced
 
 #: Traces of each kind, and of each: completions at random, and steps. ``HYPERMON_TRACES=2000`` for more.

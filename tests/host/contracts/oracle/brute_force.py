@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise, product
 
-from tests.host.contracts.completions import EVENTS, Completion, Recorded, climbed, completion, made_up
+from tests.host.contracts.oracle.completions import EVENTS, Completion, Recorded, climbed, completion, made_up
 
 __all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible"]
 
