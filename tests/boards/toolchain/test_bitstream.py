@@ -279,8 +279,8 @@ def test_a_reference_clock(tools, monkeypatch):
     assert "--reference 10000000" in str(run("flash", "ulx3s-85f", *options.split()[1:]).exception)
     plain = build(tools, "--json")
     assert json.loads(plain.stdout)["reference_hz"] == 0
-    refused = run("build", "ecpix5-45f", "--reference", "25000000", "-o", str(tools / "other"))
-    assert str(refused.exception) == "ecpix5-45f takes a reference clock of 10000000, 100000000 Hz, not of 25000000"
+    refused = run("build", "icebreaker", "--reference", "25000000", "-o", str(tools / "other"))
+    assert str(refused.exception) == "icebreaker takes a reference clock of 10000000, 100000000 Hz, not of 25000000"
     assert not (tools / "other").exists()
 
 
