@@ -245,7 +245,9 @@ def share(trace: Trace, rule: Rule) -> Judged:
     # The longest time that is all inside or all outside may leave too much, or too little, and nothing in between. A
     # node of which nothing was seen may have written none of the events.
     least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
-    low, high = f"least_ps < {least!r} * whole", f"most_ps > {most!r} * whole"
+    # The recording's start and its end are as uncertain as a stamp.
+    short, long = f"greatest(whole - {slack}, 0)", f"(whole + {slack})"
+    low, high = f"least_ps < {least!r} * {long}", f"most_ps > {most!r} * {short}"
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
     trace.db.execute(f"""create or replace temp table judged as
@@ -267,8 +269,8 @@ def share(trace: Trace, rule: Rule) -> Judged:
                          sure, may, coalesce(block, 0) as block
                   from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
         select first as t, node, null::bigint as value,
-               case when most_ps < {least!r} * whole or least_ps > {most!r} * whole then {FAILED}
-                    when may - block < {least!r} * whole and sure + block > {most!r} * whole then {FAILED}
+               case when most_ps < {least!r} * {short} or least_ps > {most!r} * {long} then {FAILED}
+                    when may - block < {least!r} * {short} and sure + block > {most!r} * {long} then {FAILED}
                     when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
                case when sure is null and may is null then 'start'
                     when may > sure then (select min(cause) from g where {INNER} and g.node = known.node)

@@ -102,18 +102,27 @@ def test_an_end_of_another_node_that_was_lost():
 
 
 def test_the_share_of_uncertain_times():
-    """Each span is off by the uncertainty once, not at both ends."""
+    """Each span is off by the uncertainty once, not at both ends, and so is the time of the recording."""
     rule = {"events": AB, "slack": 2}
     rows = items((10, 0, "a"), (20, 0, "b"), (30, 0, "a"), (40, 0, "b"))
-    for limit, verdict in ((0.24, "pass"), (0.23, "undecided"), (0.16, "undecided"), (0.15, "fail")):
+    for limit, verdict in ((0.25, "pass"), (0.24, "undecided"), (0.16, "undecided"), (0.15, "fail")):
         assert judged("share", rows, max=limit, **rule).verdict == verdict
 
 
 def test_the_share_of_what_is_all_inside_or_all_outside():
     """It is off by the uncertainty once, as any span."""
     rule = {"events": AB, "min": 0.3, "slack": 2}
-    for limit, verdict in ((0.87, "fail"), (0.88, "undecided")):
+    for limit, verdict in ((0.86, "fail"), (0.87, "undecided")):
         assert judged("share", items((90, 0, "b")), max=limit, **rule).verdict == verdict
+
+
+def test_the_share_of_a_recording_that_may_be_shorter():
+    """A span of at most 4 is 30 % of 13, the least that a recording of 15 may last, and less than 30 % of 15."""
+    rows, rule = items((4, 0, "a"), (6, 0, "b")), {"events": AB, "end": 15, "fresh": True}
+    assert judged("share", rows, min=0.3, slack=2, **rule).verdict == "undecided"
+    assert judged("share", rows, min=0.31, slack=2, **rule).verdict == "fail"
+    assert judged("share", rows, max=0.27, slack=2, **rule).verdict == "undecided"
+    assert judged("share", rows, max=0.31, slack=2, **rule).verdict == "pass"
 
 
 def test_nothing_before_the_start():
