@@ -108,7 +108,7 @@ def lost_since(trace: Trace, by: str, which: str = INNER) -> None:
 
 
 def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int = 0, notes: Sequence[str] = (),
-             instances: int | None = None, vacuous: bool = False, scoped: bool = False,
+             instances: int | None = None, vacuous: bool = False, scoped: bool = False, beyond: bool = False,
              sieved: Sieved = NOTHING) -> Judged:
     """The verdict from the table ``judged``: ``t``, ``node``, ``value`` (null or picoseconds; the largest is the worst
     one), ``state``, and ``why``, the cause of a doubt or null, then it is the uncertainty of times.
@@ -120,12 +120,13 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     instances : if not all rows of ``judged``.
     vacuous : the rule may pass without instances.
     scoped : ``judged`` has only what is in the rule's scope already.
+    beyond : gaps outside the scope could hide a violation, too.
     sieved : instances that are right, and are not in ``judged``.
     """
     if rule.scope is not None:
         if not scoped:
             keep_inside(trace, rule)
-        if hides is not None:
+        if hides is not None and not beyond:
             hides = hiding(trace, rule, hides)
     if trace.brief:
         places = tuple(_failures(trace)) if trace.sure else ()

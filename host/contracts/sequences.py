@@ -141,7 +141,8 @@ def together(trace: Trace, rule: Rule) -> Judged:
     late = event.nodes is not None or nodes > 0
     if rule.key:
         _together_by_key(trace, within, slack, nodes, scoped, event)
-        return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes))
+        # An event that was lost after the scope may be of a key that is in it.
+        return conclude(trace, rule, hides=INNER, slack=slack, notes=_alone(trace, nodes), beyond=True)
     ends = count_of(trace, f"select min(lo) from g where cause = 'end' and "
                            f"{'node in (select node from a)' if event.nodes is None else 'true'}") if late else 0
     # From its first gap on, the numbers of a node's events are not known.

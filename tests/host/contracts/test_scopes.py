@@ -132,6 +132,14 @@ def test_together_within():
     assert judged("together", EDGES + items("x8 x20", 0) + items("x12 x21"), WORK, ONE, within=2).verdict == "fail"
 
 
+def test_an_event_of_a_key_that_may_have_come_after_the_scope():
+    """It belongs to those in the scope; without a key, it is one of another turn."""
+    rows, lost, scope = EDGES + items("x20", 0) + items("x21"), [(1, 90, 95, 1)], Scope(event("s", 0), event("e", 0))
+    assert judged("together", rows, scope, ONE, key=("k",), within=2).verdict == "pass"
+    assert judged("together", rows, scope, ONE, lost, key=("k",), within=2).verdict == "undecided"
+    assert judged("together", rows, scope, ONE, lost, within=2).verdict == "pass"
+
+
 def test_what_was_lost_outside():
     """It matters only where it may be inside."""
     rule = {"scope": Scope(event("s", 0), event("e", 0)), "events": ONE}
