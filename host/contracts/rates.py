@@ -72,9 +72,9 @@ def _outer_gaps(trace: Trace, rule: Rule, longest: int, lines: Lines | None) -> 
     ends = f"select {by} as own, min(t) as first, max(t) as last from a group by own"
     if lines is not None:
         some = [node for node, line in enumerate(lines) if len(line)]
-        trace.give("outer", own=np.array(some, np.int16), first=np.array([lines[node][0] for node in some], np.int64),
+        trace.give("outmost", own=np.array(some, np.int16), first=np.array([lines[node][0] for node in some], np.int64),
                    last=np.array([lines[node][-1] for node in some], np.int64))
-        ends = "from outer"
+        ends = "from outmost"
     trace.db.execute(f"""create or replace temp table g as
         with lost as (select *, {by} as own, sum(n) over lane as every, max(hi) over lane - min(lo) over lane as wide
                       from g where {INNER} window lane as (partition by {by}))

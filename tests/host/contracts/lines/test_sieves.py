@@ -61,7 +61,7 @@ def _rule(rng, kind, nodes, period):
         "precedence": ({"event": b, "needs": a}, rng.choice([{}, {"within": time}])),
         "absence": rng.choice([({"event": d}, {}), ({"event": d, "after": a}, {"within": time}),
                                ({"event": d, "between": (*a, *b)}, {}), ({"event": b, "between": (*a, *c)}, {})]),
-        "period": ({"event": a}, {"every": period, "tolerance": rng.choice([4, 10, 30])}),
+        "period": ({"event": a}, {"every": period, "tolerance": rng.choice([4, 10, 30, period, 2 * period])}),
         "duration": ({"begin": a, "end": c}, rng.choice([
             limits, {"max": period // 2, "quantile": rng.choice([0.5, 0.9, 1.0])},
             {"min": period // 4, "quantile": 0.1}])),
