@@ -144,7 +144,9 @@ def test_a_search_lists_its_hits(story):
         assert page.evaluate(where) == 8
         page.keyboard.press("0")
         page.keyboard.press("c")
-        page.evaluate("location.hash = 'from=0&span=40000000&a=900000000000'")
+        # The page learns of another address later than the statement ends.
+        page.evaluate("new Promise((told) => { addEventListener('hashchange', told, { once: true }); "
+                      "location.hash = 'from=0&span=40000000&a=900000000000'; }).then(() => 0)")
         calm(page)
         search(page, "state phase of node 1")
         assert "from the beginning of the run again" in page.inner_text("#detail")
