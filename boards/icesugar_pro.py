@@ -21,7 +21,7 @@ _PINS = tuple(pins(BALLS, _HEADERS, _CONFIGURATION))
 BOARDS = (Board(
     name="icesugar-pro", title="iCESugar-Pro", fpga="LFE5U-25F-6BG256C",
     platform="hypermon.boards.toolchain.ext_board_platforms:ICESugarProExtPlatform", family="ecp5",
-    # The name stands for its kind of debugger alone, CMSIS-DAP, which this board has, too.
+    # For openFPGALoader this name means a CMSIS-DAP debugger. This board has one as well.
     openfpgaloader="colorlight-i5", oscillator_hz=25_000_000, capture_hz=120_000_000, regeneration_hz=80_000_000,
     links=(LINK,), pins=_PINS, reference=ClockInput(next(pin for pin in _PINS if pin.label == "P3 K1"), "PCLKT7_0"),
     connectors=connectors(BALLS, _HEADERS), attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
