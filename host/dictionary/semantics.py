@@ -6,10 +6,11 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
     messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, send_row, receive_row
     counters  time_ps, node, event, counter, value, row[, whole]
 
-``row`` is the row number in the files of the named events. A key is text. ``end_ps`` is null if the end was not seen;
-``lost_ps`` is then the time at which the node first lost something afterwards, if it did. If one endpoint of a message
-was not seen, the columns of that endpoint are null. :func:`columns` states in which type ``value`` is exact, and when
-there is a column ``whole``.
+``row`` is the row number in the files of the named events. A key is text. A state whose end was not seen has neither
+``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
+was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
+when the node first lost something. If one endpoint of a message was not seen, the columns of that endpoint are null.
+:func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
 from collections.abc import Iterable
@@ -97,10 +98,11 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
 
 
 def _states(dictionary: Dictionary) -> list[str]:
-    """An end closes the most recently begun span of its name and key.
+    """An end closes the most recently begun span of its name and key, unless the node lost something between them.
 
     ``depth`` is the number of open spans after an edge; an end without a beginning leaves it at 0. A span's beginning
-    and end are neighbours among the edges of their level.
+    and end are neighbours among the edges of their level. ``since_ps`` : the earliest beginning of the losses that end
+    after the span's beginning.
     """
     edges = _edges(dictionary, ("end", "begin"))
     if not edges:
@@ -115,9 +117,14 @@ def _states(dictionary: Dictionary) -> list[str]:
                   where level > 0 window same as (partition by node, name, key, level order by row, part)),
         spans as (select node, name, key, time_ps as begin_ps, end_ps, row as begin_row, end_row from pairs
                   where part = 1),
-        starts as (select node as at, from_ps from loss)
-        select spans.*, if(end_ps is null, from_ps, null) as lost_ps
-        from spans asof left join starts on spans.node = starts.at and spans.begin_ps <= starts.from_ps"""]
+        marks as (select *, begin_ps as at_ps, null::bigint as from_ps, false as lost from spans union all by name
+                  select node, greatest(to_ps, from_ps + 1) as at_ps, from_ps, true as lost from loss),
+        seen as (select *, min(from_ps) over (partition by node order by at_ps desc, lost rows unbounded preceding)
+                 as since_ps from marks),
+        cut as (select *, if(since_ps < begin_ps, begin_ps, since_ps) as gap_ps,
+                end_ps is null or coalesce(since_ps < end_ps, false) as open from seen where not lost)
+        select node, name, key, begin_ps, if(open, null, end_ps) as end_ps, if(open, gap_ps, null) as lost_ps,
+               begin_row, if(open, null, end_row) as end_row from cut"""]
 
 
 def _messages(dictionary: Dictionary) -> list[str]:

@@ -138,12 +138,12 @@ class _Page:
     def _states(self) -> list[str]:
         """What the nodes did, by the states of the dictionary."""
         duration, nodes = self.survey.duration_ps, len(self.names)
-        rows = state_rows(self.run, duration, nodes)
+        rows = state_rows(self.run, self._begins, duration)
         if not rows:
             return []
-        shares = state_shares(self.run, duration, nodes)
+        shares = state_shares(self.run, self._begins, duration, nodes)
         picture = [self._figure(self.draw.states(shares, self.names),
-                                "Share of each node's time in each state.")] if shares else []
+                                "Share of each node's time in each state, as far as it is known.")] if shares else []
         return [_section("States", *picture, _table(STATES_HEAD, rows))]
 
     def _events(self) -> list[str]:

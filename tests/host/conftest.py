@@ -117,12 +117,15 @@ def mixed_run(make_run) -> Run:
 
 @pytest.fixture
 def told(make_run, tmp_path: Path):
-    """``told(rows, losses, book)``: a run of 4 nodes with these events: time, node, id, payload, aborted."""
-    def make(rows, losses=(), book=BOOK) -> Run:
+    """``told(rows, losses, stop, book)``: a run of 4 nodes with these events: time, node, id, payload, aborted.
+
+    ``stop`` : number of the window in which it ends.
+    """
+    def make(rows, losses=(), stop=10**6, book=BOOK) -> Run:
         board = FakeBoard(nodes=4).start()
         if losses:
             board.loss(list(losses))
-        run = make_run(board.stop(10**6), name="told")
+        run = make_run(board.stop(stop), name="told")
         run.decode()
         columns = zip(*rows, strict=True) if rows else ((),) * 5
         table = pa.Table.from_arrays([pa.array(list(column), field.type) for column, field in

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-import numpy as np
 from hypermon.host.export.brackets import Span
 
 __all__ = ["Edge", "pair"]
@@ -26,14 +25,15 @@ class Edge:
     key: Hashable = None
 
 
-def pair(edges: Iterable[Edge], losses: Iterable[int] = ()) -> tuple[list[Span], list[int]]:
+def pair(edges: Iterable[Edge], losses: Iterable[tuple[int, int]] = ()) -> tuple[list[Span], list[int]]:
     """Puts beginnings and ends together: an end ends the span of its name and key that was begun last.
 
     Parameters
     ----------
     edges : of one node, in order.
-    losses : times at which the node began to lose events. A span whose end never comes ends at the first one
-        behind its beginning, because nobody knows more; without one it stays open.
+    losses : from when to when the node lost events. A span during which something was lost ends there, because its
+        own end may have been lost: the end that comes later may be another's. Its ``last`` is None, like that of a
+        span whose end never comes.
 
     Returns
     -------
@@ -54,10 +54,13 @@ def pair(edges: Iterable[Edge], losses: Iterable[int] = ()) -> tuple[list[Span],
             open_.setdefault((edge.begin, edge.key), []).append(edge)
         if not used:
             idle.append(edge.row)
-    starts = np.sort(np.fromiter(losses, np.int64))
     for waiting in open_.values():
-        for first in waiting:
-            behind = int(np.searchsorted(starts, first.time))
-            end = int(starts[behind]) if behind < len(starts) else None
-            spans.append(Span(str(first.begin), first.time, end, first.row))
-    return spans, idle
+        spans += [Span(str(first.begin), first.time, None, first.row) for first in waiting]
+    gaps = list(losses)
+    return [_cut(span, gaps) for span in spans], idle
+
+
+def _cut(span: Span, gaps: list[tuple[int, int]]) -> Span:
+    within = [max(low, span.begin) for low, high in gaps
+              if (high > span.begin or low == high == span.begin) and (span.end is None or low < span.end)]
+    return Span(span.name, span.begin, min(within), span.first) if within else span

@@ -93,17 +93,18 @@ def test_messages(told):
 
 
 def test_events_and_states_by_name(told):
-    run = told(made_up(random.Random(5), 3000))
+    run = told(made_up(random.Random(5), 3000), [(1, 9, 100, 110), (1, 3, 2000, 2500), (2, 5, 700, 701)])
     page, shares = Page(report_html(run)), {}
     whole = Counter(row["name"] for row in run.sql("from framed where not aborted").to_arrow_table().to_pylist())
     del whole[None]
     named = [(row[0], row[1]) for row in page.rows if row[1:2] and len(row) == 4 and row[0] in whole]
     assert named == sorted(((name, f"{count:,}") for name, count in whole.items()), key=lambda row: (
         -int(row[1].replace(",", "")), row[0]))
-    lengths = defaultdict(list)
-    still = Counter()
+    lengths, known = defaultdict(list), Counter()
+    still, end = Counter(), run.stats()["begins_ps"] + distributions_of(run).duration_ps
     for row in run.states().to_pylist():
-        if row["begin_ps"] is None or row["end_ps"] is None:
+        known[row["name"]] += (row["end_ps"] or row["lost_ps"] or end) - row["begin_ps"]
+        if row["end_ps"] is None:
             still[row["name"]] += 1
         else:
             lengths[row["name"]].append(row["end_ps"] - row["begin_ps"])
@@ -111,11 +112,11 @@ def test_events_and_states_by_name(told):
     for name, own in lengths.items():
         own.sort()
         [row] = [row for row in page.rows if row[0] == name and len(row) == 10]
-        assert row[1:3] == [f"{len(own):,}", duration_text(sum(own))]
+        assert row[1:3] == [f"{len(own):,}", duration_text(known[name])]
         assert row[4] == duration_text(own[0])
         assert row[5] == duration_text(own[math.ceil(len(own) / 2) - 1])
         assert row[8:] == [duration_text(own[-1]), f"{still[name]:,}"]
-        shares[name] = float(row[3].removesuffix(" %").replace(",", "")) / sum(own)
+        shares[name] = float(row[3].removesuffix(" %").replace(",", "")) / known[name]
     assert shares["phase"] == pytest.approx(100 / distributions_of(run).duration_ps / run.info.nodes, rel=0.01)
     assert shares["it's a job"] == pytest.approx(shares["phase"], rel=0.01)
 

@@ -91,7 +91,8 @@ def test_what_was_found_is_in_sight(story):
         phase = next(row for row in states if row["node"] == 1 and row["name"] == "phase")
         said = beside(page, phase["begin_ps"])
         assert said[0] == "node 1: phase"
-        assert "duration" in said
+        assert said[said.index("to") + 1] == "not seen"     # a loss comes first
+        assert (phase["end_ps"], phase["lost_ps"] is None) == (None, False)
         search(page, "receive of node 2 from node 3")
         assert {"from", "sent", "received", "latency"} <= set(page.inner_text("#card").split("\n"))
         search(page, "loss of node 3")

@@ -5,11 +5,14 @@ import random
 import re
 
 import pytest
+from hypermon.host.analysis.distributions import distributions_of
 from hypermon.host.export.formats import export
+from hypermon.host.report.report import report_html
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
 from tests.host.external.browsing import browser_page, fits, served
+from tests.host.report.test_report import Page
 from tests.host.telling import made_up
 from tests.host.web.test_timeline_page import calm, picture, said_of
 from tests.host.web.test_timeline_tab import asked, within
@@ -21,7 +24,25 @@ def losing(told):
     window = 800_000        # of the losses' times, in ps
     rows = made_up(random.Random(8), 3000)
     at, end = BEGIN // window, END // window
-    return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (0, 4, end - 5, end + 5), (2, 9, 3000, 3100)])
+    return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (0, 4, end - 5, end + 5), (2, 9, 3000, 3100)],
+                rows[-1][0] // window + 1)
+
+
+def test_the_report_has_the_same_shares(told):
+    """Of the whole run, with states that losses cut."""
+    story = losing(told)
+    begin = story.stats()["begins_ps"]
+    end = begin + distributions_of(story).duration_ps
+    rows = Page(report_html(story)).rows
+
+    async def work(client):
+        found = json.loads(await asked(client, "/timeline/statistics", from_=begin, to=end))
+        assert len(found["states"]) == 2
+        for name, share, _ in found["states"]:
+            [said] = [row[3] for row in rows if len(row) == 10 and row[0] == name]
+            assert float(said.removesuffix(" %").replace(",", "")) == pytest.approx(100 * share, rel=6e-3)
+
+    within(story, work)
 
 
 def test_figures_of_an_interval(told):
