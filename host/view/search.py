@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hypermon.host.errors import HypermonError
+from hypermon.host.view.conditions import Field, has, item_fields, loss_fields, message_fields, state_fields
+from hypermon.host.view.conditions import where as condition
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
 from hypermon.host.view.understood import Names, Wanted, near, understood
@@ -17,6 +19,8 @@ __all__ = ["Found", "hits", "search"]
 
 #: For a list: number of matches before a time and from then on; seconds after which no more row groups are read for it.
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
+#: Kinds of searches for messages.
+_MESSAGES = ("send", "receive", "message")
 #: For earlier times, and for later ones.
 _SIGN, _ORDER = {True: "<", False: ">"}, {True: "desc", False: "asc"}
 
@@ -70,6 +74,7 @@ def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | Non
         if the text is not understood, or names what the run does not have.
     """
     wanted = _wanted(pictures, text)
+    back = back != wanted.back
     found = _all(pictures, wanted, _Way(at_ps, back))
     if found:
         return found[0]
@@ -96,19 +101,57 @@ def hits(pictures: Pictures, text: str, at_ps: int) -> dict[str, Any]:
 
 
 def _wanted(pictures: Pictures, text: str) -> Wanted:
+    """Parses a text. Raises HypermonError if it has a node or a field that would not be used."""
     wanted = understood(text, Names.of(pictures.run.info.nodes, pictures.dictionary))
-    columns = {column.lower() for column in pictures.tables.columns}
-    for name in wanted.fields:
-        if name not in columns:
-            raise HypermonError(f"search: there is no field {name!r}; {near(name, pictures.tables.columns)}")
+    if wanted.kind in _MESSAGES and not pictures.tables.messages and "to" not in wanted.nodes:
+        wanted = replace(wanted, kind="", name=f"{wanted.kind} {wanted.name}".strip())
+    _one(wanted, *(("of", "on", "to") if wanted.kind == "receive" else ("of", "on", "from")))
+    if wanted.kind not in _MESSAGES and "to" in wanted.nodes:
+        raise HypermonError(f"search: to node {wanted.nodes['to']}: only a message has a receiver, such as "
+                            "send of node 3 to node 5")
+    known = _fields(pictures, wanted)
+    event = pictures.dictionary.by_name.get(wanted.name) if pictures.dictionary is not None else None
+    for each in wanted.fields:
+        if each.name not in known:
+            raise HypermonError(f"search: there is no field {each.name!r}{_of_what(wanted)}; {near(each.name, known)}")
+        if not wanted.kind and event is not None and not has(event, each.name) and any(
+                has(other, each.name) for other in pictures.dictionary.events):     # type: ignore[union-attr]
+            own = [field.name for field in event.fields]
+            raise HypermonError(f"search: {event.name!r} has no field {each.name!r}; "
+                                f"{near(each.name, own) if own else 'it has none'}")
+        condition(each, known[each.name], {})
     return wanted
 
 
+def _one(wanted: Wanted, *words: str) -> None:
+    """Raises HypermonError if several words name the same end."""
+    given = [f"{word} node {wanted.nodes[word]}" for word in words if word in wanted.nodes]
+    if len(given) > 1:
+        raise HypermonError(f"search: {', and '.join(given)}: only one is possible")
+
+
+def _of_what(wanted: Wanted) -> str:
+    what = {"": "", "state": " of states", "loss": " of losses"}.get(wanted.kind, " of messages")
+    return f"{what} {wanted.name!r}" if what and wanted.name else what
+
+
+def _fields(pictures: Pictures, wanted: Wanted) -> dict[str, Field]:
+    if wanted.kind in _MESSAGES:
+        return message_fields(pictures.dictionary, wanted.name)
+    if wanted.kind == "state":
+        return state_fields(pictures.dictionary, wanted.name)
+    return loss_fields() if wanted.kind == "loss" else item_fields(pictures.tables.known("describe items"))
+
+
+def _met(pictures: Pictures, wanted: Wanted, values: dict[str, Any]) -> list[str]:
+    """The conditions on fields, in SQL."""
+    known = _fields(pictures, wanted) if wanted.fields else {}
+    return [condition(each, known[each.name], values) for each in wanted.fields]
+
+
 def _all(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
-    if wanted.kind in ("send", "receive", "message"):
-        if pictures.tables.messages or "to" in wanted.nodes:
-            return _messages(pictures, wanted, way)
-        wanted = replace(wanted, kind="", name=f"{wanted.kind} {wanted.name}".strip())
+    if wanted.kind in _MESSAGES:
+        return _messages(pictures, wanted, way)
     if wanted.kind == "state":
         return _states(pictures, wanted, way)
     if wanted.kind == "loss":
@@ -145,9 +188,11 @@ def _messages(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
         if node is not None and column not in values:
             values[column] = node
             where.append(f"{column} = ${column}")
+    where += _met(pictures, wanted, values)
     time_ps = "received_ps" if receives else "sent_ps"
     arrow = "' from node ' || sender" if receives else "' to node ' || receiver"
-    return _first(pictures, f"{time_ps}, coalesce({own}, -1), name || coalesce({arrow}, ''), "
+    name = f"name || coalesce(' ' || key, '') || coalesce({arrow}, '')"
+    return _first(pictures, f"{time_ps}, coalesce({own}, -1), {name}, "
                             f"{'sent_ps' if receives else 'received_ps'}, coalesce({other}, -1), 'message', {receives}",
                   "messages", where, values, time_ps, way)
 
@@ -157,15 +202,15 @@ def _states(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
         raise HypermonError("this run has no states: its dictionary defines them"
                             if pictures.ready else "the states of this run are being made; try again later")
     values = dict[str, Any]()
-    where = [*_named(wanted, "name", values), *_of_node(wanted, values)]
+    where = [*_named(wanted, "name", values), *_of_node(wanted, values), *_met(pictures, wanted, values)]
     return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state'", "states", where,
                   values, "begin_ps", way)
 
 
 def _losses(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     values = dict[str, Any]()
-    return _first(pictures, "from_ps, node, 'lost ' || lost, to_ps, -1, 'loss'", "loss", _of_node(wanted, values),
-                  values, "from_ps", way)
+    where = [*_of_node(wanted, values), *_met(pictures, wanted, values)]
+    return _first(pictures, "from_ps, node, 'lost ' || lost, to_ps, -1, 'loss'", "loss", where, values, "from_ps", way)
 
 
 def _of_node(wanted: Wanted, values: dict[str, Any]) -> list[str]:
@@ -180,10 +225,7 @@ def _items(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     """Reads row groups until one has a match."""
     tables, values = pictures.tables, dict[str, Any]()
     where = _of_node(wanted, values)
-    columns = {column.lower(): column for column in tables.columns}
-    for number, (name, value) in enumerate(wanted.fields.items()):
-        values[f"field{number}"] = value
-        where.append(f"lower(\"{columns[name]}\"::varchar) = lower($field{number})")
+    where += _met(pictures, wanted, values)
     if wanted.name:
         values["name"] = wanted.name
         labels = tables.label

@@ -2,25 +2,28 @@
 
     send of node 3 to node 5        the next message sent by 3 to 5; receive of node 5 from node 3
     iteration of node 2             the next item of that name; part of a name is enough
-    iteration number=7              the same, with a field of the dictionary
+    iteration number=7              the same, with a field; also != < <= > >=, see :mod:`.conditions`
     computing of node 2             the next beginning of a state; `state computing` if an event has that name, too
     node 4                          any item of a node, by its number or its name
     loss of node 4                  the next loss
+
+Every word is used, or the text is not understood. ``previous`` before a text turns the direction of the search.
 """
 
 import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.printable import printable
+from hypermon.host.view.conditions import Condition, conditions
 
 __all__ = ["Names", "Wanted", "near", "understood"]
 
 _LONGEST = 200
-_FIELD = re.compile(r"(\w+)=(\S+)")
+_WAY = re.compile(r"\s*(next|previous)\s+", re.IGNORECASE)
 _NODE = re.compile(r"\b(?P<word>of|on|from|to)?\s*\bnode\s+(?P<node>\d{1,5})\b", re.IGNORECASE)
 _PLACE = re.compile(r"\b(?P<word>of|on|from|to)\s+(?P<name>.+?)(?=\s+(?:of|on|from|to)\s|$)", re.IGNORECASE)
 #: Items that have no name: of unknown ids, words and nibbles.
@@ -66,13 +69,15 @@ class Wanted:
     kind : send, receive, message, state, loss, or nothing: an item.
     name : name that is searched for, or part of it.
     nodes : numbers of nodes, by the words before them: of, on, from, to.
-    fields : fields of an item, and their values.
+    fields : conditions on fields.
+    back : the direction of the search is turned.
     """
 
     kind: str
     name: str
     nodes: dict[str, int]
-    fields: dict[str, str]
+    fields: list[Condition]
+    back: bool = False
 
     def node(self, *words: str) -> int | None:
         return next((self.nodes[word] for word in words if word in self.nodes), None)
@@ -86,35 +91,50 @@ def understood(text: str, names: Names) -> Wanted:
     HypermonError
         with the part that is not understood, in one line: no such node or name, and which are near.
     """
-    rest = re.sub(r"^\s*(next|previous)\s+", "", text[:_LONGEST].strip(), flags=re.IGNORECASE)
-    if not rest:
+    if len(text) > _LONGEST:
+        raise HypermonError(f"search: it has more than {_LONGEST} characters")
+    way = _WAY.match(text)
+    fields, rest = conditions(text[way.end():] if way else text)
+    rest = rest.strip()
+    if not rest and not fields:
         raise HypermonError("search: an event's name, node 3, loss, or send of node 3 to node 5")
+    nodes, rest, unknown = _nodes(rest, names)
+    wanted = Wanted("", rest, nodes, fields, bool(way and way[1].lower() == "previous"))
+    numbers = {name.lower(): node for node, name in names.node_names.items()}
+    if rest.lower() in numbers:
+        _put(nodes, "of", numbers[rest.lower()])
+        return replace(wanted, name="")
+    kind, _, name = rest.partition(" ")
+    if kind.lower() in _KINDS and rest.lower() not in _others(names):
+        wanted = replace(wanted, kind=_KINDS[kind.lower()], name=name.strip())
+        _check(wanted, unknown, names)
+        return wanted
+    return _plain(wanted, unknown, names)
+
+
+def _nodes(rest: str, names: Names) -> tuple[dict[str, int], str, str]:
+    """The nodes in a text, the rest of it, and the first name after ``of``, ``on``, ``from`` or ``to`` of no node."""
     nodes: dict[str, int] = {}
-    fields = {match[1].lower(): match[2] for match in _FIELD.finditer(rest)}
-    rest = _FIELD.sub(" ", rest)
     for match in _NODE.finditer(rest):
         if not int(match["node"]) < names.nodes:
             raise HypermonError(f"search: there is no node {int(match['node'])}; nodes are 0 to {names.nodes - 1}")
-        nodes[(match["word"] or "of").lower()] = int(match["node"])
+        _put(nodes, (match["word"] or "of").lower(), int(match["node"]))
     rest = _NODE.sub(" ", rest)
     numbers = {name.lower(): node for node, name in names.node_names.items()}
     unknown = ""
     for match in list(_PLACE.finditer(rest)):
         name = match["name"].strip()
         if name.lower() in numbers:
-            nodes[match["word"].lower()] = numbers[name.lower()]
+            _put(nodes, match["word"].lower(), numbers[name.lower()])
             rest = rest.replace(match[0], " ")
         else:
             unknown = unknown or name
-    rest = " ".join(rest.split())
-    if rest.lower() in numbers:
-        return Wanted("", "", {"of": numbers[rest.lower()]}, fields)
-    kind, _, name = rest.partition(" ")
-    if kind.lower() in _KINDS and rest.lower() not in _others(names):
-        wanted = Wanted(_KINDS[kind.lower()], name.strip(), nodes, fields)
-        _check(wanted, unknown, names)
-        return wanted
-    return _plain(Wanted("", rest, nodes, fields), unknown, names)
+    return nodes, " ".join(rest.split()), unknown
+
+
+def _put(nodes: dict[str, int], word: str, node: int) -> None:
+    if nodes.setdefault(word, node) != node:
+        raise HypermonError(f"search: {word} node {nodes[word]}, and {word} node {node}: only one is possible")
 
 
 def _others(names: Names) -> set[str]:
@@ -143,12 +163,14 @@ def _plain(wanted: Wanted, unknown: str, names: Names) -> Wanted:
     kinds = (("", names.events), ("state", names.states), ("message", names.messages))
     for kind, known in kinds:
         if name in map(str.lower, known):
-            return Wanted(kind, wanted.name, wanted.nodes, wanted.fields)
+            return replace(wanted, kind=kind)
     for kind, known in kinds:
         if _known(name, known):
-            return Wanted(kind, wanted.name, wanted.nodes, wanted.fields)
+            return replace(wanted, kind=kind)
     if _UNNAMED.fullmatch(name):
         return wanted
+    if re.match(r"[-+]?[\d.,]*\d", name):
+        raise HypermonError(f"search: nothing is named {printable(wanted.name)!r}; a time has a unit: 1 ms, 0.25 s")
     if unknown:
         raise HypermonError(_no_node(unknown, names))
     known = [*names.events, *names.states, *names.messages, *names.node_names.values()]
