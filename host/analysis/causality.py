@@ -20,6 +20,8 @@ class Causality(NamedTuple):
     beyond : those of them that are not explained by the uncertainty of the boards' alignment: within one board all; of
         boards whose uncertainty is not known, all, too.
     least_ps : the shortest latency of a matched one; None if there is none.
+    uncertain : matched, but perhaps wrongly, because of a loss: see :mod:`.semantics`. ``backwards``, ``beyond`` and
+        ``least_ps`` are of the others.
     """
 
     messages: int
@@ -29,6 +31,7 @@ class Causality(NamedTuple):
     backwards: int
     beyond: int
     least_ps: int | None
+    uncertain: int
 
 
 def causality(run: DecodedRun) -> Causality:
@@ -37,8 +40,10 @@ def causality(run: DecodedRun) -> Causality:
     excused = (f"case when {of.format('sender')} = {of.format('receiver')} then 0 else "
                f"1000 * ({unsure.format('sender')} + {unsure.format('receiver')}) end")
     rows = sql(run, f"""select count(*), count(latency_ps), count(*) filter (received_ps is null),
-                              count(*) filter (sent_ps is null), count(*) filter (latency_ps < 0),
-                              count(*) filter (latency_ps < -({excused})), min(latency_ps)
+                              count(*) filter (sent_ps is null),
+                              count(*) filter (lost_ps is null and latency_ps < 0),
+                              count(*) filter (lost_ps is null and latency_ps < -({excused})),
+                              min(latency_ps) filter (lost_ps is null), count(lost_ps)
                        from messages""").fetchall()
     return Causality(*rows[0])
 

@@ -290,11 +290,12 @@ def check(run: Path, rules: Path | None, as_json: bool, reasons: bool, junit: Pa
     Exit status 0: all rules pass. 1: one fails. 4: none fails, and one is undecided: what was lost, the
     uncertainty of times, or the ends of the recording leave it open.
 
-    Without RULES, check that no message was received before it was sent; exit status 1 if one was. A
-    message between boards may seem to be received before it was sent, by up to the uncertainty of the
-    boards' times, which `hypermon stats` prints. Such messages are shown, but only messages that are off
-    by more are errors. The run's dictionary defines the messages (docs/dictionary.md). If no message was
-    both sent and received, there is nothing to check: exit status 2.
+    Without RULES, check that no message was received before it was sent; exit status 1 if one was, and 4
+    if none was and losses leave open which messages were received. A message between boards may seem to
+    be received before it was sent, by up to the uncertainty of the boards' times, which `hypermon stats`
+    prints. Such messages are shown, but only messages that are off by more are errors. The run's
+    dictionary defines the messages (docs/dictionary.md). If no message was both sent and received, there
+    is nothing to check: exit status 2.
     """
     if rules is not None and parent is not None:
         from hypermon.host.live.checking import check_live
@@ -334,6 +335,7 @@ def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None 
 
 def _check_causality(run: Path, as_json: bool) -> int:
     from hypermon.host.analysis.causality import causality
+    from hypermon.host.contracts.verdicts import STATUS
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
 
     opened, _ = decoded(run)
@@ -350,10 +352,12 @@ def _check_causality(run: Path, as_json: bool) -> int:
         least = "" if found.least_ps is None else f" (the quickest took {found.least_ps / 1000:,.0f} ns)"
         excused = (f", {found.backwards - found.beyond:,} of them within the uncertainty of the boards' times"
                    if found.beyond < found.backwards else "")
+        unsure = (f"; after losses {found.uncertain:,} may be matched wrongly, which leaves them undecided"
+                  if found.uncertain else "")
         click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} sent and received, {found.sent_only:,} sent "
                    f"only, {found.received_only:,} received only; {found.backwards:,} received before they were sent"
-                   f"{excused}{least}")
-    return 1 if found.beyond else 0
+                   f"{excused}{least}{unsure}")
+    return STATUS["fail" if found.beyond else "undecided" if found.uncertain else "pass"]
 
 
 @click.command()

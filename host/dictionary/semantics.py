@@ -3,13 +3,15 @@
 They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN.
 
     states    node, name, key, begin_ps, end_ps, lost_ps, begin_row, end_row
-    messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, send_row, receive_row
+    messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, lost_ps, send_row, receive_row
     counters  time_ps, node, event, counter, value, row[, whole]
 
 ``row`` is the row number in the files of the named events. A key is text. A state whose end was not seen has neither
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
 when the node first lost something. If one endpoint of a message was not seen, the columns of that endpoint are null.
+``lost_ps`` of a message states that its endpoints may belong to different messages: other messages are like it, and the
+sender lost something before it sent, or the receiver before it received, at that time first.
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
@@ -25,8 +27,8 @@ _COLUMNS = {
     "states": {"node": "smallint", "name": "varchar", "key": "varchar", "begin_ps": "bigint", "end_ps": "bigint",
                "lost_ps": "bigint", "begin_row": "bigint", "end_row": "bigint"},
     "messages": {"name": "varchar", "key": "varchar", "sender": "smallint", "receiver": "smallint",
-                 "sent_ps": "bigint", "received_ps": "bigint", "latency_ps": "bigint", "send_row": "bigint",
-                 "receive_row": "bigint"},
+                 "sent_ps": "bigint", "received_ps": "bigint", "latency_ps": "bigint", "lost_ps": "bigint",
+                 "send_row": "bigint", "receive_row": "bigint"},
     "counters": {"time_ps": "bigint", "node": "smallint", "event": "varchar", "counter": "varchar",
                  "value": "bigint", "row": "bigint"},
 }
@@ -128,7 +130,10 @@ def _states(dictionary: Dictionary) -> list[str]:
 
 
 def _messages(dictionary: Dictionary) -> list[str]:
-    """Among messages of one name, sender, receiver and key, the first sent is the first received, and so on."""
+    """Among messages of one name, sender, receiver and key, the first sent is the first received, and so on.
+
+    That is not known after a loss if there are several. ``losses`` : when each node first lost something.
+    """
     by_peer: dict[bool, list[str]] = {}
     for kind in dictionary.events:
         if kind.send is not None:
@@ -139,7 +144,8 @@ def _messages(dictionary: Dictionary) -> list[str]:
 def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
     of = ", ".join(map(text, dict.fromkeys(names)))
     ends = "sender, receiver, " if peer else ""
-    asked = ", ".join(f"{end} as (select *, row_number() over (partition by name, {ends}key order by row) as nth from "
+    asked = ", ".join(f"{end} as (select *, row_number() over (partition by name, {ends}key order by row) as nth, "
+                      f"count(*) over (partition by name, {ends}key) > 1 as several from "
                       f"(select row, time_ps, name, coalesce(key, '') as key, {said} from ({edges}) "
                       f"where name in ({of})))"
                       for end, said, edges in (
@@ -147,15 +153,24 @@ def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
                           ("receives", "peer as sender, node as receiver", _edges(dictionary, ("receive",)))))
     same = " and ".join(f"sends.{column} = receives.{column}" for column in
                         ("name", *(("sender", "receiver") if peer else ()), "key", "nth"))
+    # Without a peer, any node's loss may hide a message that is like it.
+    firsts = ("if(losses[sender] < sent_ps, losses[sender], null)",
+              "if(losses[receiver] < received_ps, losses[receiver], null)") if peer else (
+        "if(lost < greatest(sent_ps, received_ps), lost, null)",)
     return f"""
         select name, nullif(key, '') as key, sender, receiver, sent_ps, received_ps,
-               received_ps - sent_ps as latency_ps, send_row, receive_row
+               received_ps - sent_ps as latency_ps,
+               if(several and sent_ps + received_ps is not null, least({", ".join(firsts)}), null) as lost_ps,
+               send_row, receive_row
         from (with {asked}
               select coalesce(sends.name, receives.name) as name, coalesce(sends.key, receives.key) as key,
                      coalesce(sends.sender, receives.sender) as sender,
                      coalesce(receives.receiver, sends.receiver) as receiver, sends.time_ps as sent_ps,
-                     receives.time_ps as received_ps, sends.row as send_row, receives.row as receive_row
-              from sends full join receives on {same})"""
+                     receives.time_ps as received_ps, sends.row as send_row, receives.row as receive_row,
+                     sends.several or receives.several as several
+              from sends full join receives on {same}),
+             (select map(list(node), list(from_ps)) as losses, min(from_ps) as lost
+              from (select node, min(from_ps) as from_ps from loss group by node))"""
 
 
 def _counters(dictionary: Dictionary, kinds: dict[str, str]) -> list[str]:

@@ -71,6 +71,9 @@ td:first-child, th:first-child {{ text-align: left; }}
 </html>
 """
 
+#: Messages that were seen sent and received, and are matched for sure.
+_KNOWN = "latency_ps is not null and lost_ps is null"
+
 
 def write_report(run: Run, path: Path) -> None:
     """Writes the report of a RUN to a file, at once; raises HypermonError if matplotlib is not installed."""
@@ -274,7 +277,7 @@ class _Page:
             return []
         ways = ", ".join(f"quantile_disc(latency_ps, {share / 100})" for share in _PERCENTILES)
         rows = self.run.sql(f"select name, count(*), min(latency_ps), {ways}, max(latency_ps) from messages "
-                            "where latency_ps is not null group by name order by count(*) desc, name "
+                            f"where {_KNOWN} group by name order by count(*) desc, name "
                             f"limit {_LISTED}").fetchall()
         parts = [_matches(found)]
         if rows:
@@ -289,7 +292,7 @@ class _Page:
 
     def _matrix(self) -> npt.NDArray[np.int64]:
         counts = np.zeros((len(self.names), len(self.names)), np.int64)
-        pairs = self.run.sql("select sender, receiver, count(*) from messages where latency_ps is not null "
+        pairs = self.run.sql(f"select sender, receiver, count(*) from messages where {_KNOWN} "
                              f"and sender between 0 and {len(counts) - 1} and receiver between 0 and "
                              f"{len(counts) - 1} group by all").fetchall()
         for sender, receiver, count in pairs:
@@ -299,7 +302,7 @@ class _Page:
     def _latencies(self, names: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
         counts = {name: np.zeros(GAP_OCTAVES * GAP_BINS, np.int64) for name in names[:8]}
         bins = self.run.sql(f"select name, floor(log2(latency_ps) * {GAP_BINS})::int, count(*) from messages "
-                            "where latency_ps > 0 group by all").fetchall()
+                            f"where latency_ps > 0 and {_KNOWN} group by all").fetchall()
         for name, at, count in bins:
             if name in counts:
                 counts[name][at] = count
@@ -343,6 +346,8 @@ def _matches(found: Causality) -> str:
     return _table(("", ""), [
         ("messages", f"{found.messages:,}"), ("sent and received", f"{found.matched:,}"),
         ("sent only", f"{found.sent_only:,}"), ("received only", f"{found.received_only:,}"),
+        *([("after a loss, perhaps matched wrongly: not in the figures below", f"!{found.uncertain:,}")]
+          if found.uncertain else []),
         ("received before they were sent", backwards)])
 
 
