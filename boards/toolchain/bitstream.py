@@ -43,6 +43,8 @@ DECLARED = (
 #: Likewise on a board with regeneration boards: registers that take the samples of a line, whose clock is in phase; by
 #: their own name or that of the core's input.
 _LINE = ("taken", "hypermon.line")
+#: Domains that a PHY clocks.
+_PHYS = ("usb",)
 #: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
 #: A line of nextpnr's list of cells: kind, those used, those of the part.
@@ -140,7 +142,8 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         came["bitstream"] = f"{work.name}/{_NAME}{family.packed}"
     else:
         _run(board.name, script, work, tools)
-        named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **top.clocks})
+        named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **top.clocks},
+                            _PHYS)
         try:
             came = _placed(work, family, _several(geometry), named)
         except ValueError as error:

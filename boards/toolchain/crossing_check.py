@@ -4,7 +4,7 @@ Place and route checks no timing between clocks, so no other step finds an unint
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,10 +156,11 @@ def crossings(netlist: Path, top: str, preferred: tuple[str, ...] = ()) -> list[
     return sorted(found, key=lambda c: (c.source, c.target, c.into))
 
 
-def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, str]:
+def clock_names(netlist: Path, top: str, clocks: dict[str, int], given: Collection[str] = ()) -> dict[str, str]:
     """Maps every name of a PLL's clock net to the name in ``clocks`` that has its frequency, in Hz.
 
-    Yosys and nextpnr show only one of the names of a net, which may be one deep in the link.
+    Yosys and nextpnr show only one of the names of a net, which may be one deep in the link. ``given`` : domains whose
+    clocks are not a PLL's: a net that is such a clock in some part of the design is named after it.
     """
     module = json.loads(netlist.read_text())["modules"][top]
     megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
@@ -169,7 +170,16 @@ def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, st
             for pin, bits in cell["connections"].items():
                 if (said := cell["attributes"].get(f"FREQUENCY_PIN_{pin}")) in megahertz and pin != "CLKI":
                     made |= dict.fromkeys(bits, megahertz[said])
-    return {net: made[bit] for net, of in module["netnames"].items() for bit in of["bits"] if bit in made}
+    names = module["netnames"]
+    made |= {bit: domain for net, of in names.items() if (domain := _domain(net)) in given
+             for bit in of["bits"] if bit not in made}
+    return {net: made[bit] for net, of in names.items() for bit in of["bits"] if bit in made}
+
+
+def _domain(net: str) -> str:
+    """The domain of a clock, by the name of its net; empty for another net."""
+    last = net.rpartition(".")[2]
+    return last.removesuffix("_clk") if last.endswith("_clk") else ""
 
 
 def undeclared(found: Iterable[Crossing], declared: tuple[str, ...]) -> list[Crossing]:

@@ -114,6 +114,19 @@ def test_clocks_have_all_the_names_of_their_nets(tmp_path):
     assert clock_names(made, "top", {"other": 1_000_000}) == {}
 
 
+def test_a_clock_from_outside_is_named_after_its_domain(tmp_path):
+    """Its net may have other names too: one of a queue's, for instance, is the one that nextpnr shows."""
+    made = netlist(tmp_path / "n.json", cell("EHXPLLL", CLKI=DATA, CLKOP=A) | {"attributes": {
+        "FREQUENCY_PIN_CLKI": "48", "FREQUENCY_PIN_CLKOP": "120"}})
+    design = json.loads(made.read_text())
+    design["modules"]["top"]["netnames"] |= {
+        "deep.behind_clk": {"bits": [B]}, "deep.receiver.usb_clk": {"bits": [B]}, "deep.usb_clk": {"bits": [A]}}
+    made.write_text(json.dumps(design))
+    found = clock_names(made, "top", {"capture": 120_000_000}, ("usb",))
+    assert (found["deep.behind_clk"], found["a"], found["deep.usb_clk"]) == ("usb", "capture", "capture")
+    assert "deep.behind_clk" not in clock_names(made, "top", {"capture": 120_000_000})
+
+
 def test_a_loop_of_gates_is_refused(tmp_path):
     with pytest.raises(ValueError, match="loop of gates"):
         crossings(netlist(
