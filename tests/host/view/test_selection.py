@@ -82,6 +82,23 @@ def test_figures_of_an_interval(told):
     within(story, work)
 
 
+#: The next figures do not arrive before they are released.
+_HELD = """() => {
+  const ask = window.fetch;
+  window.fetch = async (...values) => {
+    if (!String(values[0]).startsWith('statistics')) return ask(...values);
+    window.fetch = ask;
+    await new Promise((go) => { window.release = go; });
+    return ask(...values);
+  }; }"""
+
+
+def absolute(ps):
+    """A time as the page writes it, in parts."""
+    digits = f"{ps % 10**12:012d}"
+    return [f"{ps // 10**12}.{digits[:3]}", digits[3:6], digits[6:9], digits[9:], "s"]
+
+
 def test_selected_in_a_browser(losing_run, tmp_path):
     times = losing_run.events()["time_ps"].to_pylist()
     with served(losing_run.path, command="view", said=said_of(losing_run)) as address, \
@@ -108,6 +125,39 @@ def test_selected_in_a_browser(losing_run, tmp_path):
         export(Run(losing_run.path), "csv", str(tmp_path / "own.csv"), Selection(from_ps=low, to_ps=high))
         assert download.value.path().read_bytes() == (tmp_path / "own.csv").read_bytes()
         assert download.value.suggested_filename == f"csv-{low}.csv"
+
+        # A cursor moves: the panel follows, and what it exports is what it shows.
+        page.keyboard.press("Escape")
+        page.mouse.click(box["x"] + 600, box["y"] + 10)
+        calm(page, 600)
+        page.locator("#statistics-text[aria-busy=false]").wait_for()
+        low, high = sorted(int(re.search(rf"[#&]{name}=(-?\d+)", page.url)[1]) for name in "ab")
+        assert f"items\n{sum(low <= time < high for time in times):,}\n" in page.inner_text("#statistics-text")
+        assert page.inner_text("#statistics-text dd >> nth=0").split() == absolute(low)
+        page.evaluate(_HELD)        # the figures of the next interval do not arrive
+        page.keyboard.down("Shift")
+        page.mouse.click(box["x"] + 500, box["y"] + 10)
+        page.keyboard.up("Shift")
+        calm(page, 600)
+        assert page.inner_text("#statistics-text dd >> nth=0").split() == absolute(low)
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        assert download.value.suggested_filename == f"csv-{low}.csv"
+        export(Run(losing_run.path), "csv", str(tmp_path / "next.csv"), Selection(from_ps=low, to_ps=high))
+        assert download.value.path().read_bytes() == (tmp_path / "next.csv").read_bytes()
+        page.evaluate("window.release()")
+        calm(page, 600)
+        low, high = sorted(int(re.search(rf"[#&]{name}=(-?\d+)", page.url)[1]) for name in "ab")
+        assert page.inner_text("#statistics-text dd >> nth=0").split() == absolute(low)
+        page.keyboard.press("c")
+        calm(page)
+        assert not page.is_visible("#statistics")       # there is no interval
+        for name, text in (("a", "10 %"), ("b", "20 %")):
+            page.fill(f"#cursor-{name}", text)
+            page.press(f"#cursor-{name}", "Enter")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.locator("#statistics").wait_for()
 
         # With the tool, without Shift; and with two cursors, by keyboard.
         page.locator("#statistics-close").click()

@@ -22,6 +22,17 @@ export function exact(ps) {
   return `${sign}${size / unit}${unit > 1n && part ? `.${grouped(part)}` : ''} ${name}`;
 }
 
+// The time that a text says, with a unit: 1 ms, 0.25 s, 166 us; from the zero of the time stamps, as on the axis. 25 % is
+// a part of the run from `begin` to `end`. Spaces between digits are allowed. Null: the text is no time.
+export function timeOf(text, begin, end) {
+  const match = /^(-?)(\d{1,15})(?:\.(\d{1,15}))?([mnpu]?s|%)$/.exec(text.replace(/\s/g, '').replace('−', '-').replace(/[µμ]/, 'u'));
+  if (!match) return null;
+  const [, sign, whole, part = '', unit] = match, digits = 10n ** BigInt(part.length);
+  const size = unit === '%' ? end - begin : UNITS.find(([, name]) => name === unit)[0], many = digits * (unit === '%' ? 100n : 1n);
+  const ps = (BigInt(whole + part) * size + many / 2n) / many, time = sign ? -ps : ps;
+  return unit === '%' ? begin + time : time;
+}
+
 // A round step of at least the given number of picoseconds: 1, 2 or 5 times a power of ten.
 export function step(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));

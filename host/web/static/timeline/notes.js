@@ -1,15 +1,10 @@
-// The line above the lanes: which stretch is shown, the cursors, and what is not as it seems.
+// The line above the lanes: which stretch is shown, and what is not as it seems.
 import { count, quantity } from '../kit/text.js';
 import { absolute, exact } from '../kit/time.js';
 
 export function range({ from, span }) {
   const close = Math.max(span / 1000, 1);
   return `${absolute(from, close)} to ${absolute(from + BigInt(Math.round(span)), close)} (${exact(BigInt(Number(span.toPrecision(4))))})`;
-}
-
-export function cursors({ a, b }) {
-  return [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
-    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
 }
 
 // `ended`: how a recording that was followed ended; `scale`: what the height of a lane means, or null.

@@ -1,9 +1,10 @@
 // Figures of a selected interval, and files of exactly that interval.
-import { ask, save, wanted } from '../kit/ask.js';
+import { ask, reason, save, wanted } from '../kit/ask.js';
 import { by } from '../kit/page.js';
 import { count, quantity } from '../kit/text.js';
 import { absolute, exact } from '../kit/time.js';
 
+const LATE_MS = 150, same = (one, other) => other !== null && one[0] === other[0] && one[1] === other[1];
 const percent = (share) => share > 0 && share < .001 ? 'under 0.1 %' : `${Number((share * 100).toFixed(1))} %`;
 const short = (ps) => exact(BigInt(Number(Number(ps).toPrecision(3))));
 
@@ -19,8 +20,8 @@ function table(name, heads, rows) {
 }
 
 // Shows the figures of an interval; `nodes` gives the name of a node.
-export async function figuresOf(from, to, nodes) {
-  const found = await (await ask('statistics', { from, to })).json(), seconds = Number(to - from) / 1e12;
+function show(found, from, to, nodes) {
+  const seconds = Number(to - from) / 1e12;
   const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ['items', count(found.items)],
     ['rate', quantity(found.items / seconds, '/s')],
     ['lost', `${count(found.lost)}${found.edges ? `, and ${count(found.edges)} across its edges` : ''}`]];
@@ -42,9 +43,75 @@ export async function figuresOf(from, to, nodes) {
   by('statistics-text').replaceChildren(list, ...tables);
 }
 
-// A file of an interval, which the browser saves.
-export async function saveAs(kind, from, to) {
-  await save(await ask('file', { kind, from, to }, 'POST'));
+// The panel is of the interval between the cursors: it is made again when one of them moves. Files are of the interval
+// that the panel shows.
+export class Selection {
+  // `nodes` gives the name of a node; `page` has the interval `between` the cursors or null, can `complain`, and `perfetto`.
+  constructor(lists, nodes, page) {
+    Object.assign(this, { lists, nodes, page, interval: null, wanted: null, busy: false });
+    by('statistics-close').addEventListener('click', () => this.close());
+    by('selected-perfetto').addEventListener('click', () => { if (this.interval) this.page.perfetto(this.interval); });
+    by('selected-report').addEventListener('click', () => this.file('report'));
+    by('selected-export').addEventListener('click', () => this.file(by('format').value));
+  }
+
+  close() {
+    this.wanted = this.interval = null;
+    this.lists.open('statistics', false);
+  }
+
+  async open() {
+    this.wanted = this.page.between();
+    if (this.wanted) await this.make();
+  }
+
+  // Called after each change of the cursors.
+  follow() {
+    if (!this.wanted) return;
+    const now = this.page.between();
+    if (!now) { this.close(); return; }
+    if (same(now, this.wanted)) return;
+    this.wanted = now;
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.make(), LATE_MS);
+    by('statistics-text').setAttribute('aria-busy', 'true');
+  }
+
+  // One interval is asked for at a time.
+  async make() {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      while (this.wanted && !same(this.wanted, this.interval)) {
+        const asked = this.wanted, found = await (await ask('statistics', { from: asked[0], to: asked[1] })).json();
+        if (!this.wanted) return;
+        show(found, ...asked, this.nodes);
+        this.interval = asked;
+      }
+      this.page.complain('');
+      if (this.wanted) this.lists.open('statistics', true);
+    } catch (error) {
+      this.close();
+      this.page.complain(reason(error));
+    } finally {
+      this.busy = false;
+      by('statistics-text').setAttribute('aria-busy', 'false');
+    }
+  }
+
+  async file(kind) {
+    if (!this.interval) return;
+    const buttons = by('statistics').querySelectorAll('.choices button'), [from, to] = this.interval;
+    buttons.forEach((button) => { button.disabled = true; });
+    try {
+      await save(await ask('file', { kind, from, to }, 'POST'));
+      this.page.complain('');
+    } catch (error) {
+      this.page.complain(reason(error));
+    } finally {
+      buttons.forEach((button) => { button.disabled = false; });
+    }
+  }
 }
 
 // An interval in Perfetto's own interface, in a new tab. Its times are nanoseconds.

@@ -3,15 +3,16 @@ import { ask, of, reason, unpacked } from '../kit/ask.js';
 import { Boards } from '../kit/boards.js';
 import { by, complain, dressed } from '../kit/page.js';
 import { Bookmarks } from './bookmarks.js';
+import { Cursors } from './cursors.js';
 import { again, Words, written } from './found.js';
 import { Lanes } from './lanes.js';
-import { cursors, notes, range } from './notes.js';
+import { notes, range } from './notes.js';
 import { Overview } from './overview.js';
 import { Pointer } from './pointer.js';
 import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
-import { figuresOf, openPerfetto, saveAs } from './selection.js';
+import { openPerfetto, Selection } from './selection.js';
 import { Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from '../kit/text.js';
@@ -126,7 +127,8 @@ function reveal() {
 
 function texts() {
   by('range').textContent = range(view);
-  by('cursors').textContent = cursors(view);
+  cursors.show();
+  selection.follow();
   by('note').textContent = notes(about, ended, picture, lanes.scale);
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
@@ -290,6 +292,12 @@ function open() {
 
 // ------------------------------------------------------------------------------------ search
 
+// The picture goes to a time, unless it is well in sight.
+function inSight(time) {
+  const share = Number(time - view.from) / view.span;
+  if (share < .05 || share > .95) centre(time); else moved();
+}
+
 // Cursor A and the picture go to what a search found.
 function show(found, note) {
   const time = BigInt(found.time_ps);
@@ -299,8 +307,7 @@ function show(found, note) {
   shows.away.delete(found.node);
   choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
     other: found.other, got: found.received, colour: found.colour, why: found.why }, note);
-  const share = Number(time - view.from) / view.span;
-  if (share < .05 || share > .95) centre(time); else moved();
+  inSight(time);
   requestAnimationFrame(() => requestAnimationFrame(reveal));
 }
 
@@ -311,7 +318,18 @@ const marking = { complain, show: (mark) => show({ ...mark, time_ps: mark.from, 
   changed: () => { lanes.marks = [...rules.marks, ...questions.marks]; draw(); } };
 const rules = new Rules(lists, nodeName, marking), questions = new Questions(lists, marking);
 
+const cursors = new Cursors(view, { ends: () => [begin, end],
+  say: (text) => { choose(null); words.say(text); },
+  place: (name, time) => {
+    view[name] = time;
+    if (time !== null) inSight(time);
+    draw();
+    linkSoon();
+  } });
+
 function find(backwards) {
+  const text = by('text').value.trim();
+  if (cursors.find(text)) { lists.open('hits', false); return; }
   searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
 }
 
@@ -321,30 +339,7 @@ function between() {
   return a === null || b === null || a === b ? null : a < b ? [a, b] : [b, a];
 }
 
-async function statistics() {
-  if (!between()) return;
-  try {
-    await figuresOf(...between(), nodeName);
-    complain('');
-    lists.open('statistics', true);
-  } catch (error) {
-    complain(reason(error));
-  }
-}
-
-async function file(kind) {
-  if (!between()) return;
-  const buttons = by('statistics').querySelectorAll('.choices button');
-  buttons.forEach((button) => { button.disabled = true; });
-  try {
-    await saveAs(kind, ...between());
-    complain('');
-  } catch (error) {
-    complain(reason(error));
-  } finally {
-    buttons.forEach((button) => { button.disabled = false; });
-  }
-}
+const selection = new Selection(lists, nodeName, { between, complain, perfetto });
 
 async function perfetto([from, to]) {
   try {
@@ -365,7 +360,7 @@ const pointer = new Pointer(stage, lanes, view, { pan, zoom, cursor, choose, sho
   point: (found) => { pointed = found; card(); },
   drag: (from) => { follows = 'still'; view.from = from; moved(); },
   interval: (a, b) => { Object.assign(view, { a, b }); draw(); },
-  selected: () => { linkSoon(); statistics(); } });
+  selected: () => { linkSoon(); selection.open(); } });
 const selects = (yes = !pointer.selecting) => pointer.selects(yes);
 
 function restyle() {
@@ -378,7 +373,7 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), q: () => questions.toggle(), enter: statistics, l: laneMenu, ...dressed(restyle) };
+  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), q: () => questions.toggle(), enter: () => selection.open(), l: laneMenu, ...dressed(restyle) };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
@@ -397,10 +392,6 @@ by('previous').addEventListener('click', () => find(true));
 by('now').addEventListener('click', now);
 by('perfetto').addEventListener('click', () => perfetto(shown()));
 by('select').addEventListener('click', () => selects());
-by('statistics-close').addEventListener('click', () => lists.open('statistics', false));
-by('selected-perfetto').addEventListener('click', () => { if (between()) perfetto(between()); });
-by('selected-report').addEventListener('click', () => file('report'));
-by('selected-export').addEventListener('click', () => file(by('format').value));
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
 
