@@ -12,6 +12,8 @@
 `hypermon-tables-VERSION.tar.gz`          what `make paper` and `make machines` measured, as CSV
 `NOTES.md`, `SHA256SUMS`                  this version's entry in the changes; the hash of each file
 ========================================  ===============================================================
+
+No release is made while docs/boards/README.md lists a bitstream of an older core.
 """
 
 import argparse
@@ -60,6 +62,12 @@ def notes(changes: str, number: str) -> str:
     if not entries or entries[0].split()[0] != number:
         raise ReleaseError(f"CHANGELOG.md must begin with an entry `## {number}`, as pyproject.toml has that version")
     return f"# HYPERMON {entries[0].strip()}\n"
+
+
+def older(page: str) -> list[str]:
+    """The boards whose bitstreams are of an older core, by the table of docs/boards/README.md."""
+    rows = (line.split("|") for line in page.splitlines() if line.startswith("| [") and ", older |" in line)
+    return list(dict.fromkeys(re.sub(r"\W*([\w-]+)\].*", r"\1", row[1]) for row in rows))
 
 
 def sources(out: Path) -> Path:
@@ -145,6 +153,9 @@ def main() -> None:
     try:
         number = version()
         entry = notes((ROOT / "CHANGELOG.md").read_text(), number)
+        if names := older((ROOT / "docs" / "boards" / "README.md").read_text()):
+            raise ReleaseError(f"{len(names)} boards have bitstreams of an older core: {', '.join(names)}; build them: "
+                               f"make bitstreams BOARDS=\"{' '.join(names)}\"")
         if changed := run("git", "status", "--porcelain", "--untracked-files=no").strip():
             raise ReleaseError(f"the checkout has changes that are not committed, such as {changed.split()[1]}; "
                                "commit them, because a release is of what git has")
