@@ -19,8 +19,8 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
         ``nodes``: node, items, items lost within the interval. ``items``, ``lost``: their sums. ``edges``: items lost
         in outages that overlap an edge of the interval, which may or may not have been in it. ``states``: name, share
         of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
-        interval and received, if no loss leaves open which, their shortest, median, 99 % and longest latency in
-        picoseconds.
+        interval and received, their shortest, median, 99 % and longest latency in picoseconds, and how many are in none
+        of these, because a loss leaves open which of them were received.
     """
     tables, within = pictures.tables, {"from": from_ps, "to": to_ps}
     items: dict[int, int] = dict(tables.ask("select node, count(*) from items where time_ps >= $from and time_ps < $to "
@@ -41,10 +41,12 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
             f"/ (($to - $from) * (select greatest(count(distinct node), 1) from states)), count(*) from states "
             f"where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from "
             f"group by name order by 2 desc limit {_NAMES}", within)]
+        known = "filter (lost_ps is null)"
         messages = [list(row) for row in tables.ask(
-            "select name, count(*), min(latency_ps), quantile_disc(latency_ps, 0.5), quantile_disc(latency_ps, 0.99), "
-            "max(latency_ps) from messages where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
-            f"and lost_ps is null group by name order by 2 desc limit {_NAMES}", within)]
+            f"select name, count(*) {known}, min(latency_ps) {known}, quantile_disc(latency_ps, 0.5) {known}, "
+            f"quantile_disc(latency_ps, 0.99) {known}, max(latency_ps) {known}, count(lost_ps) from messages "
+            "where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
+            f"group by name order by count(*) desc limit {_NAMES}", within)]
     return {"from_ps": str(from_ps), "to_ps": str(to_ps), "items": sum(items.values()), "lost": sum(lost.values()),
             "edges": edges, "nodes": [[node, items.get(node, 0), lost.get(node, 0)] for node in nodes],
             "states": states, "messages": messages, "stories": tables.stories}

@@ -55,8 +55,9 @@ def test_figures_of_an_interval(told):
     states = [row for row in story.states().to_pylist() if row["name"] == "phase"]
     open_ps = sum(max(min(row["end_ps"] or row["lost_ps"] or END, END) - max(row["begin_ps"], BEGIN), 0)
                   for row in states)
-    latencies = sorted(row["latency_ps"] for row in story.messages().to_pylist() if row["name"] == "border"
-                       and row["latency_ps"] is not None and BEGIN <= row["sent_ps"] < END)
+    borders = [row for row in story.messages().to_pylist() if row["name"] == "border"
+               and row["latency_ps"] is not None and BEGIN <= row["sent_ps"] < END]
+    latencies = sorted(row["latency_ps"] for row in borders if row["lost_ps"] is None)
     assert (len(inside), len(edges)) == (1, 2)
 
     async def work(client):
@@ -69,6 +70,7 @@ def test_figures_of_an_interval(told):
         assert share["phase"] == pytest.approx(open_ps / (4 * (END - BEGIN)), rel=1e-9)
         border = next(row for row in found["messages"] if row[0] == "border")
         assert (border[1], border[2], border[5]) == (len(latencies), latencies[0], latencies[-1])
+        assert border[6] == len(borders) - len(latencies) > 0
         assert latencies[0] <= border[3] <= border[4] <= latencies[-1]
         for params, said in (({"from": "x", "to": 5}, "from"), ({"from": 5, "to": 5}, "to")):
             async with client.get("/timeline/statistics", params=params) as refused:

@@ -6,7 +6,7 @@ import { absolute, exact } from '../kit/time.js';
 
 const LATE_MS = 150, same = (one, other) => other !== null && one[0] === other[0] && one[1] === other[1];
 const percent = (share) => share > 0 && share < .001 ? 'under 0.1 %' : `${Number((share * 100).toFixed(1))} %`;
-const short = (ps) => exact(BigInt(Number(Number(ps).toPrecision(3))));
+const short = (ps) => ps === null ? '–' : exact(BigInt(Number(Number(ps).toPrecision(3))));
 
 function table(name, heads, rows) {
   const made = document.createElement('table'), line = (cells, kind) => {
@@ -36,7 +36,8 @@ function show(found, from, to, nodes) {
   if (found.states.length) tables.push(table('States', ['name', 'share', 'states'], found.states.map(([name, share, n]) => [name, percent(share), count(n)])));
   if (found.messages.length) {
     tables.push(table('Latencies', ['message', 'median', '99 %', 'longest'],
-      found.messages.map(([name, n, , median, late, longest]) => [`${name} (${count(n)})`, short(median), short(late), short(longest)])));
+      found.messages.map(([name, n, , median, late, longest, unsure]) => [
+        `${name} (${count(n)}${unsure ? `; ${count(unsure)} uncertain after losses` : ''})`, ...[median, late, longest].map(short)])));
   }
   tables.push(table('Nodes', ['node', 'items', 'rate', 'lost'], found.nodes.map(([node, items, lost]) =>
     [nodes(node), count(items), quantity(items / seconds, '/s'), count(lost)])));
