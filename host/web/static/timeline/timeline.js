@@ -13,7 +13,7 @@ import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { openPerfetto, Selection } from './selection.js';
-import { Shown } from './shown.js';
+import { listed, Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from '../kit/text.js';
 import { exact } from '../kit/time.js';
@@ -318,6 +318,16 @@ const marking = { complain, show: (mark) => show({ ...mark, time_ps: mark.from, 
   changed: () => { lanes.marks = [...rules.marks, ...questions.marks]; draw(); } };
 const rules = new Rules(lists, nodeName, marking), questions = new Questions(lists, marking);
 
+function onlyNodes(nodes, text) {
+  lists.open('hits', false);
+  choose(null);
+  if (!nodes.length) { words.say(`${text}: there are no such nodes; nodes are 0 to ${about.nodes - 1}`); return; }
+  if (!view.board) view.first = Math.floor(nodes[0] / LANES) * LANES;
+  shows.only(nodes);
+  moved();
+  words.say(`${text}: ${count(nodes.length)} of ${count(about.nodes)} nodes are shown`);
+}
+
 const cursors = new Cursors(view, { ends: () => [begin, end],
   say: (text) => { choose(null); words.say(text); },
   place: (name, time) => {
@@ -330,6 +340,8 @@ const cursors = new Cursors(view, { ends: () => [begin, end],
 function find(backwards) {
   const text = by('text').value.trim();
   if (cursors.find(text)) { lists.open('hits', false); return; }
+  const only = listed(text, about.nodes);
+  if (only) { onlyNodes(only, text); return; }
   searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
 }
 
