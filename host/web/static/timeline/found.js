@@ -60,9 +60,15 @@ export class Words {
   }
 
   say(text) {
+    this.said = text;
     this.line.textContent = text;
     list(this.table, []);
   }
+
+  // A line that is of no thing goes.
+  forget() { if (this.line.textContent === this.said) this.reset(); }
+
+  reset() { this.say('Point at something, click it, or search.'); }
 
   // All fields of the items of one node at one time.
   async asked(found) {

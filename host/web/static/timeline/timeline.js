@@ -171,6 +171,8 @@ function go(from, span, keep = true) {
   view.from = from;
   view.span = span;
   moved();
+  words.forget();
+  searching.leave(view.from, view.from + BigInt(Math.round(view.span)));
 }
 
 function back() {
@@ -286,6 +288,8 @@ function open() {
   shows.load(values, about.nodes);
   by('text').value = values.get('q') ?? '';
   choose(null);
+  words.reset();
+  searching.leave(null);
   view.wanted = values.get('on') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
@@ -381,7 +385,14 @@ function restyle() {
   draw();
 }
 
-const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-': () => zoom(1 / .6), a: () => pan(-.2),
+// Keys zoom about what was chosen or cursor A, if it is in sight, or else about the centre.
+function zoomed(factor) {
+  const shares = [view.chosen?.from, view.a].filter((time) => time !== null && time !== undefined)
+    .map((time) => Number(time - view.from) / view.span).filter((share) => share >= 0 && share <= 1);
+  zoom(factor, shares[0] ?? .5);
+}
+
+const KEYS = { w: () => zoomed(.6), s: () => zoomed(1 / .6), '+': () => zoomed(.6), '-': () => zoomed(1 / .6), a: () => pan(-.2),
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
