@@ -522,10 +522,10 @@ export class Lanes {
       shares: found.map(([name, share]) => [picture.names[name], share]) } : null;
   }
 
-  columns({ items, counts, columns, first, lanes, span }, node, x, time) {
+  columns({ items, counts, columns, first, lanes, span, unit }, node, x, time) {
     if (items) return null;
     const wide = span / columns, column = Math.floor(((x - this.left) / this.width * this.span - this.shift) / wide);
     const value = counts[column * lanes + node - first];
-    return value >= .001 ? { kind: 'count', node, name: 'items', value, from: time(column * wide), to: time((column + 1) * wide) } : null;
+    return value >= .001 ? { kind: 'count', node, name: unit, value, from: time(column * wide), to: time((column + 1) * wide) } : null;
   }
 }

@@ -51,7 +51,7 @@ async function refresh() {
       const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
       const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
         first: view.first, lanes: shownLanes() }));
-      picture = Object.assign(got, { from: BigInt(got.from_ps), span });
+      picture = Object.assign(got, { from: BigInt(got.from_ps), span, unit: about.framed ? 'events' : 'items' });
       complain(got.trouble);
       if (view.wanted && picture.from === view.from) rechoose();
       draw();
@@ -419,9 +419,9 @@ window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
 
 function figures() {
-  const parts = [`${count(about.items)} items`, `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
+  const parts = [`${count(about.kept)} items`, ...(about.framed ? [`${count(about.items)} events`] : []), `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
   by('figures').replaceChildren(...parts.map((text) => Object.assign(document.createElement('span'), { textContent: text })),
-    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} lost`, className: about.lost ? 'some' : '' }));
+    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} items lost`, className: about.lost ? 'some' : '' }));
   by('now').hidden = !about.growing;
 }
 
