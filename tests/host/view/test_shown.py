@@ -155,6 +155,40 @@ def test_only_some_nodes(story):
         other.locator("#legend button").get_by_text("Show 3 hidden nodes").wait_for()
 
 
+#: Texts of the canvas that are written over the number of lost items, while the page draws once.
+_OVERPRINTED = """async () => {
+  const { prototype } = CanvasRenderingContext2D, write = prototype.fillText, texts = [];
+  prototype.fillText = function (text, x, y) {
+    const { width } = this.measureText(text), left = { right: x - width, center: x - width / 2 }[this.textAlign] ?? x;
+    const top = { top: y, middle: y - 5 }[this.textBaseline] ?? y - 9;
+    texts.push({ text, left, right: left + width, top, bottom: top + 10 });
+    write.call(this, text, x, y);
+  };
+  window.dispatchEvent(new Event('resize'));
+  await new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 100)); });
+  prototype.fillText = write;
+  const lost = texts.filter(({ text }) => text.startsWith('lost'));
+  const over = (one, other) => one !== other && one.text !== other.text && one.left < other.right - 1
+    && other.left < one.right - 1 && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  return [lost.length, lost.flatMap((one) => texts.filter((each) => over(one, each)).map(({ text }) => text))]; }"""
+
+
+def test_no_text_is_over_the_number_of_lost_items(told):
+    story = told(made_up(random.Random(8), 4000), [(1, 7, 10, 20), (3, 2, 100, 30000)])
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        seen = 0
+        for stretch in ("", "from=0&span=4000000000", "from=70000000&span=60000000&own=3",
+                        "from=60000000&span=40000000"):
+            page.evaluate(f"location.hash = '{stretch}'")
+            calm(page)
+            lost, over = page.evaluate(_OVERPRINTED)
+            seen += lost
+            assert over == [], stretch
+        assert seen >= 3
+
+
 def test_offsets_of_the_axis(story):
     """From a round time, where times have many digits."""
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
