@@ -136,7 +136,7 @@ class GrowingPictures(Pictures):
             raise
         self._growing_counts = _Counts(self._growing, run.info.nodes)
         self.counts, self.tables = self._growing_counts, self._growing
-        self.account: dict[str, Any] = {"lost": 0}
+        self.account, self.files = {"lost": 0}, []
         self.begin_ps, self.end_ps = 0, 1000
         self.trouble, self.ready, self.how = "", True, ""
         self._over, self._busy, self._growth = threading.Event(), 0, True

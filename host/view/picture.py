@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.items import item_files, known_files
 from hypermon.host.recording.parts import PARTS
@@ -137,13 +137,19 @@ class Pictures:
 
     # ------------------------------------------------------------------------------------- answers
 
+    @property
+    def framed(self) -> bool:
+        """The rows are events of several items each; losses count items."""
+        return any(path.name == FRAMED for path in self.files)
+
     def about(self) -> dict[str, Any]:
         """The run, as plain values; times as text, because they may have more than 53 bits."""
         info, account, names = self.run.info, self.account, self.dictionary
         return {
             "name": self.run.path.name, "nodes": info.nodes, "begin_ps": str(self.begin_ps),
             "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / info.phases,
-            "items": self.counts.rows, "lost": account["lost"], "started": info.started, "growing": False,
+            "items": self.counts.rows, "framed": self.framed, "kept": account.get("events", self.counts.rows),
+            "lost": account["lost"], "started": info.started, "growing": False,
             "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
             "events": [kind.name for kind in names.events] if names is not None else [], "boards": self._boards(),
             "groups": self._groups(),

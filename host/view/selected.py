@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hypermon.host.decode.table_files import event_files
+from hypermon.host.recording.parts import PARTS
 from hypermon.host.view.picture import Pictures
 
 __all__ = ["statistics"]
@@ -16,15 +18,21 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``nodes``: node, items, items lost within the interval. ``items``, ``lost``: their sums. ``edges``: items lost
+        ``nodes``: node, events, items, items lost within the interval. ``events``, ``items``, ``lost``: their sums.
+        Without events of several items each, ``framed`` is false, and ``events`` are the items. ``edges``: items lost
         in outages that overlap an edge of the interval, which may or may not have been in it. ``states``: name, share
         of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
         interval and received, their shortest, median, 99 % and longest latency in picoseconds, and how many are in none
         of these, because a loss leaves open which of them were received.
     """
     tables, within = pictures.tables, {"from": from_ps, "to": to_ps}
-    items: dict[int, int] = dict(tables.ask("select node, count(*) from items where time_ps >= $from and time_ps < $to "
-                                            "group by node", within))
+    within_it = "where time_ps >= $from and time_ps < $to group by node"
+    events: dict[int, int] = dict(tables.ask(f"select node, count(*) from items {within_it}", within))
+    items = events
+    if pictures.framed:
+        files = [str(path) for path in event_files(pictures.run, pictures.account[PARTS])]
+        items = dict(tables.ask(f"select node, count(*) from read_parquet($files, hive_partitioning=false) {within_it}",
+                                {**within, "files": files}))
     lost, edges = dict[int, int](), 0
     for node, inside, beside in tables.ask(
             "select node, coalesce(sum(lost) filter (from_ps >= $from and to_ps <= $to), 0)::bigint, "
@@ -32,7 +40,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
             "where from_ps < $to and to_ps > $from group by node", within):
         lost[node] = inside
         edges += beside
-    nodes = sorted({*items, *lost})
+    nodes = sorted({*events, *items, *lost})
     states, messages = list[list[Any]](), list[list[Any]]()
     if tables.stories:
         until = f"coalesce(end_ps, lost_ps, {pictures.end_ps:d})"
@@ -47,6 +55,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
             f"quantile_disc(latency_ps, 0.99) {known}, max(latency_ps) {known}, count(lost_ps) from messages "
             "where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
             f"group by name order by count(*) desc limit {_NAMES}", within)]
-    return {"from_ps": str(from_ps), "to_ps": str(to_ps), "items": sum(items.values()), "lost": sum(lost.values()),
-            "edges": edges, "nodes": [[node, items.get(node, 0), lost.get(node, 0)] for node in nodes],
+    return {"from_ps": str(from_ps), "to_ps": str(to_ps), "framed": pictures.framed, "events": sum(events.values()),
+            "items": sum(items.values()), "lost": sum(lost.values()), "edges": edges,
+            "nodes": [[node, events.get(node, 0), items.get(node, 0), lost.get(node, 0)] for node in nodes],
             "states": states, "messages": messages, "stories": tables.stories}

@@ -17,7 +17,7 @@ from hypermon.host.view.bookmarks import add, bookmarks, remove
 from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
 from hypermon.host.view.questions import answer
-from hypermon.host.view.search import Found, hits, search
+from hypermon.host.view.search import hits, search
 from hypermon.host.view.selected import statistics
 from hypermon.host.web.files import send_file, send_made_file
 from hypermon.host.web.shown import SHOWN, Shown
@@ -85,6 +85,19 @@ async def _made(request: web.Request, pictures: Pictures, make: Callable[[], Any
             raise _unusable(pictures.run.path, error) from None
 
 
+async def _answered(request: web.Request, pictures: Pictures, make: Callable[[], Any]) -> web.Response:
+    """The answer to a text of a user, or ``refused``: the reason why there is none. Its status is that of an answer, so
+    that browsers report no fault.
+    """
+    def answered() -> Any:
+        try:
+            return make()
+        except HypermonError as error:
+            return {"refused": printable(str(error))}
+
+    return web.json_response(await _made(request, pictures, answered))
+
+
 def _unusable(run: Path, error: OSError) -> web.HTTPConflict:
     """The RUN or the disk changed while the page was open."""
     return web.HTTPConflict(text=printable(f"{error.filename or run}: {system_reason(error)}"))
@@ -132,17 +145,17 @@ async def _search(request: web.Request, pictures: Pictures) -> web.Response:
     at = number(query, "at", -2**62, 2**62)
     text, back = query.get("q", ""), query.get("back") == "1"
 
-    def find() -> Found | None:
-        return search(pictures, text, at, back)
+    def find() -> dict[str, Any] | None:
+        found = search(pictures, text, at, back)
+        return None if found is None else found.values()
 
-    found = await _made(request, pictures, find)
-    return web.json_response(None if found is None else found.values())
+    return await _answered(request, pictures, find)
 
 
 async def _hits(request: web.Request, pictures: Pictures) -> web.Response:
     text = request.query.get("q", "")
     at = number(request.query, "at", -2**62, 2**62)
-    return web.json_response(await _made(request, pictures, lambda: hits(pictures, text, at)))
+    return await _answered(request, pictures, lambda: hits(pictures, text, at))
 
 
 async def _question(request: web.Request, pictures: Pictures) -> web.Response:
@@ -155,7 +168,7 @@ async def _question(request: web.Request, pictures: Pictures) -> web.Response:
         raise web.HTTPRequestTimeout(text="the query did not arrive") from None
     except UnicodeDecodeError:
         raise web.HTTPBadRequest(text="the query is not UTF-8") from None
-    return web.json_response(await _made(request, pictures, lambda: answer(pictures.run, text)))
+    return await _answered(request, pictures, lambda: answer(pictures.run, text))
 
 
 # --------------------------------------------------------------------------------------- bookmarks

@@ -1,6 +1,7 @@
 """What a click, a search or the pointer found, in a browser: the card beside it, and the panel."""
 
 import random
+import re
 
 import pytest
 
@@ -151,12 +152,37 @@ def test_a_search_lists_its_hits(story):
         calm(page)
         search(page, "state phase of node 1")
         assert "from the beginning of the run again" in page.inner_text("#detail")
-        other = page.context.browser.new_page()     # Chromium's console has a line for what the server refuses
-        other.goto(page.url)
-        picture(other)
-        search(other, "phas of node 9")
-        assert other.inner_text("#detail") == "search: there is no node 9; nodes are 0 to 3"
-        assert not other.is_visible("#side")
+        # Keys zoom about the hit; about the centre, if it is out of sight.
+        hit = int(re.search(r"[#&]a=(\d+)", page.url)[1])
+        begin, end, _ = picture(page)
+        page.keyboard.press("Escape")       # from the field of the search
+        page.keyboard.press("w")
+        calm(page)
+        closer, until, _ = picture(page)
+        assert until - closer == pytest.approx(.6 * (end - begin), rel=.01)
+        assert (hit - closer) / (until - closer) == pytest.approx((hit - begin) / (end - begin), abs=.01)
+
+        # The list and the line at the foot are of this picture.
+        hidden = page.locator("#hits").is_hidden
+        assert not hidden()
+        strip = page.locator("#overview").bounding_box()
+        page.mouse.move(strip["x"] + strip["width"] * .8, strip["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(strip["x"] + strip["width"] * .9, strip["y"] + 20, steps=4)
+        page.mouse.up()
+        calm(page)
+        assert hidden()
+        search(page, "phas of node 9")
+        assert page.inner_text("#detail") == "search: there is no node 9; nodes are 0 to 3"
+        assert not page.is_visible("#side")
+        page.evaluate("location.hash = 'from=0&span=40000000'")
+        calm(page)
+        assert "node 9" not in page.inner_text("#detail")
+        search(page, "state phase of node 1")
+        assert not hidden()
+        page.evaluate("location.hash = 'from=0&span=50000000'")
+        calm(page)
+        assert hidden()
         for theme in ("light", "dark"):
             while page.inner_text("#theme").split()[-1] != theme:
                 page.locator("#theme").click()

@@ -69,6 +69,6 @@ def test_hits(told):
             async with client.get("/timeline/hits", params=params) as refused:
                 assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
         async with client.get("/timeline/hits", params={"q": "node 4", "at": 0}) as refused:
-            assert (refused.status, await refused.text()) == (409, "search: there is no node 4; nodes are 0 to 3")
+            assert await refused.json() == {"refused": "search: there is no node 4; nodes are 0 to 3"}
 
     within(story, work)

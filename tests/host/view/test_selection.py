@@ -6,14 +6,17 @@ import re
 
 import pytest
 from hypermon.host.analysis.distributions import distributions_of
+from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.export.formats import export
+from hypermon.host.export.items import item_files
 from hypermon.host.report.report import report_html
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
 from tests.host.external.browsing import browser_page, fits, served
+from tests.host.fake_board import FakeBoard, random_run
 from tests.host.report.test_report import Page
-from tests.host.telling import made_up
+from tests.host.telling import BOOK, made_up
 from tests.host.web.test_timeline_page import calm, picture, said_of
 from tests.host.web.test_timeline_tab import asked, within
 
@@ -62,7 +65,7 @@ def test_figures_of_an_interval(told):
 
     async def work(client):
         found = json.loads(await asked(client, "/timeline/statistics", from_=BEGIN, to=END))
-        assert found["items"] == len(rows) == sum(node[1] for node in found["nodes"])
+        assert found["events"] == len(rows) == sum(node[1] for node in found["nodes"])
         assert found["nodes"][1][:2] == [1, sum(row["node"] == 1 for row in rows)]
         assert found["lost"] == sum(row["lost"] for row in inside)
         assert found["edges"] == sum(row["lost"] for row in edges)
@@ -82,6 +85,29 @@ def test_figures_of_an_interval(told):
             assert refused.status == 405
 
     within(story, work)
+
+
+def test_items_and_events_are_told_apart(make_run, tmp_path):
+    """Kept and lost items are of one kind; events are of several items each."""
+    run = make_run(random_run(FakeBoard(), random.Random(3), 60, losses=0.5, gap=3000))
+    (tmp_path / "book.toml").write_text(BOOK)
+    keep_dictionary(run, tmp_path / "book.toml")
+    item_files(run)     # makes the events
+    rows, events = run.events().to_pylist(), run.sql("select node from framed").fetchall()
+    assert 0 < len(events) < len(rows)
+
+    async def work(client):
+        about = json.loads(await asked(client, "/timeline/run"))
+        lost = sum(row["lost"] for row in run.loss().to_pylist())
+        assert [about[name] for name in ("framed", "items", "kept", "lost")] == [True, len(events), len(rows), lost]
+        whole = {"from_": int(about["begin_ps"]), "to": int(about["end_ps"])}
+        found = json.loads(await asked(client, "/timeline/statistics", **whole))
+        assert [found[name] for name in ("framed", "events", "items", "lost")] == [True, len(events), len(rows), lost]
+        for node, of_events, of_items, _ in found["nodes"]:
+            assert of_events == sum(row[0] == node for row in events)
+            assert of_items == sum(row["node"] == node for row in rows)
+
+    within(run, work)
 
 
 #: The next figures do not arrive before they are released.
@@ -120,6 +146,8 @@ def test_selected_in_a_browser(losing_run, tmp_path):
         count = sum(low <= time < high for time in times)
         assert 0 < count < len(times)
         assert f"items\n{count:,}\n" in page.inner_text("#statistics-text")
+        assert "events" not in page.inner_text("#statistics-text")      # there is no dictionary
+        assert page.inner_text("#figures").split("\n")[0] == f"{len(times):,} items"
         side = page.locator("#selected-export").bounding_box()
         assert side["y"] + side["height"] < 768
         with page.expect_download() as download:

@@ -118,6 +118,77 @@ def test_what_is_shown(story):
         assert picture(page)[1] <= end + (end - begin) / 50
 
 
+def test_only_some_nodes(story):
+    """The menu of a node, and a list in the search; the menu is in sight however few lanes there are."""
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        page.set_viewport_size({"width": 1366, "height": 768})
+        picture(page)
+        page.evaluate("location.hash = 'off=0.1.3'")
+        calm(page)
+        box = page.locator("#lanes").bounding_box()
+        page.mouse.click(box["x"] + 20, box["y"] + 50)
+        last = page.locator("#menu button").get_by_text("Show all, in order")
+        under = last.evaluate("(one) => { const { x, y, width, height } = one.getBoundingClientRect(); "
+                              "return document.elementFromPoint(x + width / 2, y + height / 2) === one; }")
+        assert under        # nothing cuts it off or covers it
+        assert page.inner_text("#menu strong") == "node 2"
+        page.evaluate("location.hash = 'off=2'")
+        calm(page)
+        assert not page.is_visible("#menu")     # its node is hidden
+        last = page.locator("#legend button").get_by_text("Show 1 hidden node")
+        last.click()
+        calm(page)
+        click_name(page, 3)
+        page.locator("#menu button").get_by_text("Show only this").click()
+        calm(page)
+        assert "only=3" in page.url
+        page.locator("#legend button").get_by_text("Show 3 hidden nodes").wait_for()
+        for text, shown, said in (("0-1,3", {"off=2"}, "3 of 4 nodes are shown"), ("only 2", {"only=2"}, "1 of 4"),
+                                  ("7-9", {"only=2"}, "no such nodes; nodes are 0 to 3")):
+            page.fill("#text", text)
+            page.press("#text", "Enter")
+            calm(page)
+            assert {part for part in page.url.partition("#")[2].split("&") if part.startswith(("only", "off"))} == shown
+            assert said in page.inner_text("#detail")
+        other = page.context.browser.new_page(viewport={"width": 1366, "height": 768})
+        other.goto(page.url)
+        other.locator("#legend button").get_by_text("Show 3 hidden nodes").wait_for()
+
+
+#: Texts of the canvas that are written over the number of lost items, while the page draws once.
+_OVERPRINTED = """async () => {
+  const { prototype } = CanvasRenderingContext2D, write = prototype.fillText, texts = [];
+  prototype.fillText = function (text, x, y) {
+    const { width } = this.measureText(text), left = { right: x - width, center: x - width / 2 }[this.textAlign] ?? x;
+    const top = { top: y, middle: y - 5 }[this.textBaseline] ?? y - 9;
+    texts.push({ text, left, right: left + width, top, bottom: top + 10 });
+    write.call(this, text, x, y);
+  };
+  window.dispatchEvent(new Event('resize'));
+  await new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 100)); });
+  prototype.fillText = write;
+  const lost = texts.filter(({ text }) => text.startsWith('lost'));
+  const over = (one, other) => one !== other && one.text !== other.text && one.left < other.right - 1
+    && other.left < one.right - 1 && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+  return [lost.length, lost.flatMap((one) => texts.filter((each) => over(one, each)).map(({ text }) => text))]; }"""
+
+
+def test_no_text_is_over_the_number_of_lost_items(told):
+    story = told(made_up(random.Random(8), 4000), [(1, 7, 10, 20), (3, 2, 100, 30000)])
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        seen = 0
+        for stretch in ("", "from=0&span=4000000000", "from=70000000&span=60000000&own=3",
+                        "from=60000000&span=40000000"):
+            page.evaluate(f"location.hash = '{stretch}'")
+            calm(page)
+            lost, over = page.evaluate(_OVERPRINTED)
+            seen += lost
+            assert over == [], stretch
+        assert seen >= 3
+
+
 def test_offsets_of_the_axis(story):
     """From a round time, where times have many digits."""
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:

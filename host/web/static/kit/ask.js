@@ -21,6 +21,13 @@ export async function tell(path, text) {
   return answer;
 }
 
+// An answer to a text of a user, which may be refused.
+export async function answered(answer) {
+  const found = await answer.json();
+  if (found?.refused) throw new Error(found.refused);
+  return found;
+}
+
 // The browser saves an answer as a file, under the server's name for it.
 export async function save(answer) {
   const name = /filename="([^"]+)"/.exec(answer.headers.get('Content-Disposition'))[1];

@@ -15,7 +15,7 @@ function rows(found, nodes) {
   const { kind, from, to } = found;
   if (kind === 'mark') return [...(found.why ? [['', found.why]] : []), ['time', absolute(from)]];
   if (kind === 'item') return [['time', absolute(from)]];
-  if (kind === 'count') return [['items', found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
+  if (kind === 'count') return [[found.name, found.value < 1 ? 'less than 1' : quantity(found.value)], ['from', absolute(from)], ['duration', long(found)]];
   if (kind === 'shares') {
     return [...found.shares.map(([name, share]) => [name, share < .01 ? 'under 1 %' : `${Math.round(share * 100)} %`]), ['from', absolute(from)], ['duration', long(found)]];
   }
@@ -60,9 +60,15 @@ export class Words {
   }
 
   say(text) {
+    this.said = text;
     this.line.textContent = text;
     list(this.table, []);
   }
+
+  // A line that is of no thing goes.
+  forget() { if (this.line.textContent === this.said) this.reset(); }
+
+  reset() { this.say('Point at something, click it, or search.'); }
 
   // All fields of the items of one node at one time.
   async asked(found) {

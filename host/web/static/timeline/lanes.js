@@ -1,10 +1,11 @@
 // The lanes of the nodes: counts or single items, states, messages, losses, cursors, on one canvas.
 import { colour, dark } from '../kit/colours.js';
 import { count, quantity } from '../kit/text.js';
-import { filled, means, sharesAt } from './shares.js';
+import { finding, HEAD, MARK, SPAN } from './finding.js';
+import { filled, means } from './shares.js';
 import { labels, step } from '../kit/time.js';
 
-const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6, MARK = 6, HEAD = 16;
+const AXIS = 32, DEEPEST = 4;
 
 // A colour for a name, the same on every page. Red is for what was lost.
 function hue(name) {
@@ -119,6 +120,7 @@ export class Lanes {
     pen.clip();
     this.grid(pen, view, about);
     this.scale = null;
+    this.texts = [];            // node, first and last pixel of the texts below the states
     if (picture) {
       if (!picture.items) this.counts(pen, picture);
       this.counters(pen, picture);
@@ -207,19 +209,22 @@ export class Lanes {
         const tall = Math.max(2, band * Math.log1p(value) / full), x = this.x(k * wide);
         pen.fillRect(x, floor - tall, Math.max(this.x((k + 1) * wide) - x, .6), tall);
       }
-      if (this.own.has(node)) this.highest(pen, scale[lane].most, y + deep);
+      if (this.own.has(node)) this.highest(pen, node, scale[lane].most, y + deep);
     }
     pen.globalAlpha = 1;
   }
 
+  text(node, x, wide) { this.texts.push([node, x, x + wide]); }
+
   // What the height of a lane means, at its left.
-  highest(pen, most, y) {
+  highest(pen, node, most, y) {
     pen.save();
     pen.globalAlpha = 1;
     pen.fillStyle = this.colours.quiet;
     pen.textBaseline = 'top';
     pen.textAlign = 'left';
     pen.fillText(`${quantity(most)} high`, this.left + 3, y + 2);
+    this.text(node, this.left, pen.measureText(`${quantity(most)} high`).width + 6);
     pen.restore();
   }
 
@@ -236,6 +241,7 @@ export class Lanes {
       pen.fillRect(x - .75, y, 1.5, lane.band);
       if (lane.band > 12 && x + widths[label[k]] < (next.get(node[k]) ?? Infinity)) {
         pen.fillText(texts[label[k]], x + 3, y + lane.band / 2);
+        this.text(node[k], x, widths[label[k]]);
       }
       next.set(node[k], x);
     }
@@ -381,7 +387,14 @@ export class Lanes {
       pen.fillRect(x, lane.y, wide, 3);
       if (wide > 8) pen.fillRect(x, lane.y, 1, lane.tall - 1);
       const text = `lost ${count(lost)}`;
-      if (lane.band > 12 && wide > pen.measureText(text).width + 8) pen.fillText(text, Math.max(x, this.left) + 4, lane.y + 5);
+      // Below the states, and at the right of other texts.
+      const long = pen.measureText(text).width + 4, taken = this.texts.filter(([of, from]) => of === node && from < x + wide);
+      let at = Math.max(x, this.left) + 4;
+      for (const [, start, stop] of taken.sort((one, other) => one[1] - other[1])) if (start < at + long && stop > at) at = stop;
+      if (lane.band > 12 && at + long < x + wide) {
+        pen.fillText(text, at, lane.y + lane.deep + 4);
+        this.text(node, at, long);
+      }
     }
   }
 
@@ -461,71 +474,6 @@ export class Lanes {
     const top = lane.y + (found.kind === 'state' ? (span ? span.level * SPAN : 0) : found.kind === 'item' ? lane.deep + 1 : 1);
     return { x, along, wide: Math.max(along, 0), top, bottom: found.kind === 'state' ? top + SPAN : lane.y + lane.tall - 1, lane };
   }
-
-  // The board whose heading is at a place; undefined: none.
-  headAt(x, y) {
-    return x < this.left ? this.heads?.find((each) => y >= each.y && y < each.y + HEAD) : undefined;
-  }
-
-  // The node whose name is at a place; null: none.
-  nameAt(x, y) {
-    return x < this.left ? this.lanes?.find((each) => y >= each.y && y < each.y + each.tall)?.node ?? null : null;
-  }
-
-  // What is at a place, as found.js describes it; null: nothing.
-  under(picture, view, x, y) {
-    const lane = this.lanes?.find((each) => y >= each.y && y < each.y + each.tall);
-    if (!picture || !lane || x < this.left) return null;
-    const mark = y < lane.y + MARK * 2 && this.marks.find((each) => (each.node === lane.node || (each.node < 0 && lane === this.lanes[0])) && Math.abs(this.where(view, picture, each).x - x) < MARK);
-    if (mark) return mark;
-    const { node } = lane, time = (number) => picture.from + BigInt(Math.round(number));
-    const level = Math.floor((y - lane.y) / SPAN);
-    const span = y < lane.y + lane.deep && picture.spans.rows.find((row) => row[0] === node && row.level === level && !this.hidden.has(row[5])
-      && this.x(row[2]) <= x && this.x(row[3]) + 1 >= x);
-    if (span) return { kind: 'state', node, name: span[1], from: time(span[2]), to: time(span[3]), unseen: !span[4] };
-    if (picture.spans.many && y < lane.y + lane.deep) return this.shares(picture, node, x, time);
-    return this.item(picture, node, x) ?? this.loss(picture, node, x, time) ?? this.message(picture, x, y, time)
-      ?? this.columns(picture, node, x, time);
-  }
-
-  item({ items, from }, node, x) {
-    if (!items) return null;
-    let nearest = NEAR, found = null;
-    items.time.forEach((time, k) => {
-      const far = Math.abs(this.x(time) - x);
-      if (items.node[k] === node && far < nearest) {
-        nearest = far;
-        found = { kind: 'item', node, name: items.labels[items.label[k]], from: from + BigInt(time) };
-      }
-    });
-    return found;
-  }
-
-  loss({ losses }, node, x, time) {
-    const row = losses.find((each) => each[0] === node && this.x(each[1]) - 2 <= x && this.x(each[2]) + 2 >= x);
-    return row ? { kind: 'loss', node, name: `lost ${count(row[3])}`, from: time(row[1]), to: time(row[2]), outages: row[4] } : null;
-  }
-
-  message({ arrows }, x, y, time) {
-    const row = arrows.rows.find(([, sender, receiver, sent, received]) => {
-      const x0 = this.x(sent), y0 = this.heightOf(sender), dx = this.x(received) - x0, dy = this.heightOf(receiver) - y0;
-      const along = Math.min(Math.max(((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1), 0), 1);
-      return Math.hypot(x - x0 - along * dx, y - y0 - along * dy) < NEAR;
-    });
-    return row ? { kind: 'message', name: row[0], node: row[1], other: row[2], from: time(row[3]), to: time(row[4]) } : null;
-  }
-
-  shares(picture, node, x, time) {
-    const wide = picture.span / picture.columns, column = Math.floor(((x - this.left) / this.width * this.span - this.shift) / wide);
-    const found = sharesAt(picture, node, column, this.hidden);
-    return found.length ? { kind: 'shares', node, name: 'states', from: time(column * wide), to: time((column + 1) * wide),
-      shares: found.map(([name, share]) => [picture.names[name], share]) } : null;
-  }
-
-  columns({ items, counts, columns, first, lanes, span }, node, x, time) {
-    if (items) return null;
-    const wide = span / columns, column = Math.floor(((x - this.left) / this.width * this.span - this.shift) / wide);
-    const value = counts[column * lanes + node - first];
-    return value >= .001 ? { kind: 'count', node, name: 'items', value, from: time(column * wide), to: time((column + 1) * wide) } : null;
-  }
 }
+
+Object.assign(Lanes.prototype, finding);

@@ -13,7 +13,7 @@ export function notes(about, ended, picture, scale) {
   if (about.growing) found.push('recording; states and messages appear when it has ended');
   if (ended) found.push(`recording ended: ${ended}`);
   if (picture && !picture.ready) found.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
-  if (scale) found.push(`a full lane: ${quantity(scale)} items a column`);
+  if (scale) found.push(`a full lane: ${quantity(scale)} ${about.framed ? 'events' : 'items'} a column`);
   if (picture?.estimated) found.push('pale: not counted yet');
   if (picture?.spans.many) found.push('states: mean colour of each column');
   if (picture?.arrows.out) found.push(`${count(picture.arrows.out)} messages of ${count(picture.arrows.out + picture.arrows.rows.length)} are not drawn`);

@@ -1,5 +1,5 @@
 // Searches, and the list of what they find.
-import { ask, reason } from '../kit/ask.js';
+import { answered, ask, reason } from '../kit/ask.js';
 import { by } from '../kit/page.js';
 import { absolute } from '../kit/time.js';
 
@@ -17,7 +17,7 @@ export class Search {
     if (!q) { by('text').focus(); return; }
     this.words.say('searching');
     try {
-      const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
+      const found = await answered(await ask('search', { q, at, back: backwards ? 1 : 0 }));
       this.page.complain('');
       if (!found) { this.none(`${q}: none in the whole run`); return; }
       this.page.show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
@@ -26,6 +26,13 @@ export class Search {
       this.page.complain('');
       this.none(reason(error));
     }
+  }
+
+  // The foot's line and the list are of another picture: what is not of what was chosen goes, unless a listed hit is in sight.
+  leave(from, to) {
+    if (this.listed.hits.some(({ time_ps: time }) => from !== null && BigInt(time) >= from && BigInt(time) <= to)) return;
+    this.lists.open('hits', false);
+    this.listed = { q: '', hits: [] };
   }
 
   none(text) {
@@ -41,7 +48,7 @@ export class Search {
       this.lists.mark('hits', this.listed.hits.findIndex(same));
       return;
     }
-    const answer = await (await ask('hits', { q, at: found.time_ps })).json();
+    const answer = await answered(await ask('hits', { q, at: found.time_ps }));
     if (by('text').value.trim() !== q) return;
     this.listed = { q, ...answer };
     const { hits, before, after } = answer, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');

@@ -22,9 +22,9 @@ function table(name, heads, rows) {
 // Shows the figures of an interval; `nodes` gives the name of a node.
 function show(found, from, to, nodes) {
   const seconds = Number(to - from) / 1e12;
-  const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ['items', count(found.items)],
-    ['rate', quantity(found.items / seconds, '/s')],
-    ['lost', `${count(found.lost)}${found.edges ? `, and ${count(found.edges)} across its edges` : ''}`]];
+  const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ...(found.framed ? [['events', count(found.events)]] : []), ['items', count(found.items)],
+    ['rate', quantity(found.items / seconds, ' items/s')],
+    ['items lost', `${count(found.lost)}${found.edges ? `, and ${count(found.edges)} across its edges` : ''}`]];
   const list = document.createElement('dl');
   for (const [name, text] of lines) {
     const pair = document.createElement('div');
@@ -39,8 +39,8 @@ function show(found, from, to, nodes) {
       found.messages.map(([name, n, , median, late, longest, unsure]) => [
         `${name} (${count(n)}${unsure ? `; ${count(unsure)} uncertain after losses` : ''})`, ...[median, late, longest].map(short)])));
   }
-  tables.push(table('Nodes', ['node', 'items', 'rate', 'lost'], found.nodes.map(([node, items, lost]) =>
-    [nodes(node), count(items), quantity(items / seconds, '/s'), count(lost)])));
+  tables.push(table('Nodes', ['node', ...(found.framed ? ['events'] : []), 'items', 'items/s', 'lost'], found.nodes.map(([node, events, items, lost]) =>
+    [nodes(node), ...(found.framed ? [count(events)] : []), count(items), quantity(items / seconds), count(lost)])));
   by('statistics-text').replaceChildren(list, ...tables);
 }
 

@@ -8,10 +8,23 @@ function button(text, act, pressed = null) {
   return made;
 }
 
+// The nodes that a text lists, such as 4-7,9 or only 9; null: it is no list. Numbers from `count` on are left out.
+export function listed(text, count) {
+  const match = /^(only\s+)?(?:nodes?\s+)?(\d{1,5}(?:\s*-\s*\d{1,5})?(?:\s*,\s*\d{1,5}(?:\s*-\s*\d{1,5})?)*)$/i.exec(text.trim());
+  if (!match || !(match[1] || /[-,]/.test(match[2]))) return null;
+  const nodes = new Set();
+  for (const part of match[2].split(',')) {
+    const [first, last = first] = part.split('-').map(Number);
+    for (let node = first; node <= Math.min(last, count - 1); node += 1) nodes.add(node);
+  }
+  return [...nodes].sort((a, b) => a - b);
+}
+
 export class Shown {
   // `changed` is called after a choice; `name` gives the name of a node.
   constructor(lanes, name, changed) {
-    Object.assign(this, { lanes, name, changed, away: new Set(), order: [], drawn: '' });
+    Object.assign(this, { lanes, name, changed, away: new Set(), order: [], drawn: '', node: null, count: 0 });
+    window.addEventListener('scroll', () => this.close());
   }
 
   // Where a node's lane is among the others: those that were moved come first, as they were put.
@@ -24,6 +37,7 @@ export class Shown {
   nodes(first, count) {
     const all = Array.from({ length: count }, (_, k) => first + k).filter((node) => !this.away.has(node))
       .sort((a, b) => this.rank(a) - this.rank(b));
+    if (this.node !== null && !all.includes(this.node)) this.close();
     return [...all.filter((node) => this.lanes.pinned.has(node)), ...all.filter((node) => !this.lanes.pinned.has(node))];
   }
 
@@ -52,6 +66,13 @@ export class Shown {
 
   counters = new Set();
 
+  // Hides all nodes but these.
+  only(nodes) {
+    this.away = new Set(Array.from({ length: this.count }, (_, node) => node).filter((node) => !nodes.includes(node)));
+    this.close();
+    this.changed();
+  }
+
   toggle(set, key) {
     if (!set.delete(key)) set.add(key);
     this.close();
@@ -77,11 +98,12 @@ export class Shown {
   // What can be done with the lane of a node: beside its name. It stays open while the lane is moved.
   menu(node, x, y) {
     const { pinned, own } = this.lanes;
+    this.node = node;
     this.put(x, y, [Object.assign(document.createElement('strong'), { textContent: this.name(node) }),
       button(pinned.has(node) ? 'Unpin' : 'Pin to the top', () => this.toggle(this.lanes.pinned, node)),
       button('Move up', () => this.move(node, -1)), button('Move down', () => this.move(node, 1)),
       button(own.has(node) ? 'Scale of all lanes' : 'Its own scale', () => this.toggle(own, node)),
-      button('Hide', () => this.toggle(this.away, node)),
+      button('Hide', () => this.toggle(this.away, node)), button('Show only this', () => this.only([node])),
       ...(this.away.size || this.order.length ? [button('Show all, in order', () => this.all())] : [])]);
   }
 
@@ -92,6 +114,7 @@ export class Shown {
       this.close();
       this.changed();
     };
+    this.node = null;
     this.put(x, y, [Object.assign(document.createElement('strong'), { textContent: `board ${group}` }), button('Hide its nodes', hide)]);
   }
 
@@ -99,18 +122,27 @@ export class Shown {
     const menu = by('menu');
     menu.replaceChildren(...entries);
     menu.hidden = false;
-    menu.style.left = `${x}px`;
-    menu.style.top = `${Math.min(y, Math.max(menu.parentElement.clientHeight - menu.offsetHeight - 4, 0))}px`;
+    // In the window, not in the lanes: these may be lower than the menu.
+    const { left, top } = menu.parentElement.getBoundingClientRect();
+    menu.style.left = `${left + x}px`;
+    menu.style.top = `${Math.max(Math.min(top + y, window.innerHeight - menu.offsetHeight - 4), 0)}px`;
     menu.querySelector('button').focus({ preventScroll: true });
   }
 
-  close() { by('menu').hidden = true; }
+  close() {
+    by('menu').hidden = true;
+    this.node = null;
+  }
+
+  // The nodes that are not hidden.
+  seen() { return Array.from({ length: this.count }, (_, node) => node).filter((node) => !this.away.has(node)); }
 
   // For the address.
   save(values) {
     for (const key of this.lanes.hidden) values.append('hide', typeof key === 'number' ? `s${key}` : `c${key}`);
     if (this.lanes.pinned.size) values.set('pin', [...this.lanes.pinned].join('.'));
-    if (this.away.size) values.set('off', [...this.away].join('.'));
+    if (this.away.size > this.count / 2) values.set('only', this.seen().join('.'));
+    else if (this.away.size) values.set('off', [...this.away].join('.'));
     if (this.order.length) values.set('order', this.order.join('.'));
     if (this.lanes.own.size) values.set('own', [...this.lanes.own].join('.'));
   }
@@ -119,7 +151,12 @@ export class Shown {
     const nodes = (name) => (values.get(name) ?? '').split('.').filter((text) => /^\d{1,5}$/.test(text)).map(Number).filter((node) => node < count);
     this.lanes.hidden = new Set(values.getAll('hide').slice(0, 200).map((text) => /^s\d{1,5}$/.test(text) ? Number(text.slice(1)) : text.slice(1)));
     this.lanes.pinned = new Set(nodes('pin'));
+    this.count = count;
     this.away = new Set(nodes('off'));
+    if (values.has('only')) {
+      const only = nodes('only');
+      for (let node = 0; node < count; node += 1) if (!only.includes(node)) this.away.add(node);
+    }
     this.order = [...new Set(nodes('order'))];
     this.lanes.own = new Set(nodes('own'));
   }

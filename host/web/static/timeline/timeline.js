@@ -13,7 +13,7 @@ import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { openPerfetto, Selection } from './selection.js';
-import { Shown } from './shown.js';
+import { listed, Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from '../kit/text.js';
 import { exact } from '../kit/time.js';
@@ -51,7 +51,7 @@ async function refresh() {
       const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
       const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
         first: view.first, lanes: shownLanes() }));
-      picture = Object.assign(got, { from: BigInt(got.from_ps), span });
+      picture = Object.assign(got, { from: BigInt(got.from_ps), span, unit: about.framed ? 'events' : 'items' });
       complain(got.trouble);
       if (view.wanted && picture.from === view.from) rechoose();
       draw();
@@ -171,6 +171,8 @@ function go(from, span, keep = true) {
   view.from = from;
   view.span = span;
   moved();
+  words.forget();
+  searching.leave(view.from, view.from + BigInt(Math.round(view.span)));
 }
 
 function back() {
@@ -286,6 +288,8 @@ function open() {
   shows.load(values, about.nodes);
   by('text').value = values.get('q') ?? '';
   choose(null);
+  words.reset();
+  searching.leave(null);
   view.wanted = values.get('on') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
@@ -318,6 +322,16 @@ const marking = { complain, show: (mark) => show({ ...mark, time_ps: mark.from, 
   changed: () => { lanes.marks = [...rules.marks, ...questions.marks]; draw(); } };
 const rules = new Rules(lists, nodeName, marking), questions = new Questions(lists, marking);
 
+function onlyNodes(nodes, text) {
+  lists.open('hits', false);
+  choose(null);
+  if (!nodes.length) { words.say(`${text}: there are no such nodes; nodes are 0 to ${about.nodes - 1}`); return; }
+  if (!view.board) view.first = Math.floor(nodes[0] / LANES) * LANES;
+  shows.only(nodes);
+  moved();
+  words.say(`${text}: ${count(nodes.length)} of ${count(about.nodes)} nodes are shown`);
+}
+
 const cursors = new Cursors(view, { ends: () => [begin, end],
   say: (text) => { choose(null); words.say(text); },
   place: (name, time) => {
@@ -330,6 +344,8 @@ const cursors = new Cursors(view, { ends: () => [begin, end],
 function find(backwards) {
   const text = by('text').value.trim();
   if (cursors.find(text)) { lists.open('hits', false); return; }
+  const only = listed(text, about.nodes);
+  if (only) { onlyNodes(only, text); return; }
   searching.find(backwards, view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n));
 }
 
@@ -369,7 +385,14 @@ function restyle() {
   draw();
 }
 
-const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-': () => zoom(1 / .6), a: () => pan(-.2),
+// Keys zoom about what was chosen or cursor A, if it is in sight, or else about the centre.
+function zoomed(factor) {
+  const shares = [view.chosen?.from, view.a].filter((time) => time !== null && time !== undefined)
+    .map((time) => Number(time - view.from) / view.span).filter((share) => share >= 0 && share <= 1);
+  zoom(factor, shares[0] ?? .5);
+}
+
+const KEYS = { w: () => zoomed(.6), s: () => zoomed(1 / .6), '+': () => zoomed(.6), '-': () => zoomed(1 / .6), a: () => pan(-.2),
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
@@ -396,9 +419,9 @@ window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
 
 function figures() {
-  const parts = [`${count(about.items)} items`, `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
+  const parts = [`${count(about.kept)} items`, ...(about.framed ? [`${count(about.items)} events`] : []), `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
   by('figures').replaceChildren(...parts.map((text) => Object.assign(document.createElement('span'), { textContent: text })),
-    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} lost`, className: about.lost ? 'some' : '' }));
+    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} items lost`, className: about.lost ? 'some' : '' }));
   by('now').hidden = !about.growing;
 }
 
