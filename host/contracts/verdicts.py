@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from hypermon.host.analysis.stats import duration_text
 from hypermon.host.contracts.judged import Judged, Place, time_text
 from hypermon.host.errors import HypermonError
+from hypermon.host.recording.owned import refuse_owned
 from hypermon.host.recording.segments import replace_file
 from hypermon.host.text.printable import visible
 
@@ -98,8 +99,9 @@ def write_junit(judged: Sequence[Judged], run: Path, path: Path) -> None:
     Raises
     ------
     HypermonError
-        if the file cannot be written.
+        if the file cannot be written, or is a file of a RUN.
     """
+    refuse_owned(path)
     suite = ElementTree.Element("testsuite", name=f"hypermon check {visible(str(run))}", tests=str(len(judged)),
                                 failures=str(sum(one.verdict == "fail" for one in judged)),
                                 errors=str(sum(one.verdict == "undecided" for one in judged)))

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from hypermon.host.errors import HypermonError, naming, system_reason
 from hypermon.host.recording.aside import discard
+from hypermon.host.recording.owned import refuse_owned
 from hypermon.host.recording.writer import refuse_existing
 
 __all__ = ["folder", "sink", "written"]
@@ -36,7 +37,7 @@ def sink(out: str) -> Iterator[BinaryIO]:
     Raises
     ------
     HypermonError
-        if it is a directory, is not in an existing directory, or standard output is closed.
+        if it is a directory, is not in an existing directory, is a file of a RUN, or standard output is closed.
     """
     if out == "-":
         if sys.stdout is None:
@@ -47,6 +48,7 @@ def sink(out: str) -> Iterator[BinaryIO]:
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir():
         raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
+    refuse_owned(path)
     if path.exists() and not path.is_file():
         with naming(out), open(path, "wb") as file:
             yield file
@@ -83,6 +85,7 @@ def folder(out: str) -> Iterator[Path]:
     if os.path.lexists(path):
         raise HypermonError(f"{out}: it exists already; name a new directory")
     refuse_existing(path)
+    refuse_owned(path)
     aside = _aside(path)
     aside.mkdir()
     try:

@@ -2,7 +2,7 @@
 
 >>> from hypermon.host.recording import RunInfo, RunWriter
 
-Flow: info, segments, locking, aside, linked_copy, parts, clock, pulses, drift_log, directory, writer
+Flow: info, segments, locking, aside, linked_copy, owned, parts, clock, pulses, drift_log, directory, writer
 """
 
 from hypermon.host.recording.info import RunInfo

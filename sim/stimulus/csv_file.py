@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from hypermon.host.errors import InputError
 from hypermon.host.text.numbers import whole
+from hypermon.host.text.printable import printable
 from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.rows import Rows, level_type
@@ -50,9 +51,11 @@ def read_csv(source: InputFile, nodes: int, port_bits: int = 4) -> Rows:
 def _instead(head: bytes) -> str:
     """A clause that names the first line, if it is a text."""
     text = head.rstrip(b"\r").decode("utf-8", "replace")
-    if not text or not text.isprintable():
+    if "\r" in text:
+        return "; its lines end with carriage returns alone: convert them with tr '\\r' '\\n'"
+    if not text or not text.replace("\t", " ").isprintable():
         return "" if text == "" else "; it is no text"
-    return f"; instead there is {text:.60}"
+    return f"; instead there is {printable(text):.60}"
 
 
 def _read_fast(body: bytes, nodes: int, port_bits: int) -> Rows | None:

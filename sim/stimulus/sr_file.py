@@ -49,12 +49,13 @@ class _Session:
         except configparser.Error as error:
             reason = " ".join(str(error).split())
             raise InputError(path, None, f"its metadata cannot be read: {reason}") from None
-        for name in parser.sections():
-            if parser.has_option(name, "capturefile"):
-                self.section = dict(parser.items(name))
-                break
-        else:
+        devices = [name for name in parser.sections() if parser.has_option(name, "capturefile")]
+        if not devices:
             raise InputError(path, None, "its metadata name no logic samples (capturefile)")
+        self.section = dict(parser.items(devices[0]))
+        #: Lines about how the file is read.
+        self.notes: tuple[str, ...] = () if len(devices) == 1 else (
+            f"{path}: it has logic samples of {len(devices)} devices; only those of the first, {devices[0]}, are read",)
         self.channels: dict[str, int | None] = {}
         for key, value in self.section.items():
             if match := re.fullmatch(r"probe([0-9]{1,9})", key):
@@ -94,9 +95,12 @@ class _Session:
         """Chunks of samples in order, ``unit`` bytes each; a sample may span two files."""
         name = self.section["capturefile"]
         pattern = re.compile(re.escape(name) + r"(?:-([0-9]{1,9}))?")
-        found = [(int(m[1] or 0), m[0]) for m in map(pattern.fullmatch, self.archive.namelist()) if m]
+        found = sorted((int(m[1] or 0), m[0]) for m in map(pattern.fullmatch, self.archive.namelist()) if m)
         rest = b""
-        for _, member in sorted(found):
+        for expected, (number, member) in enumerate(found, found[0][0] and 1 if found else 0):
+            if number != expected:
+                reason = "is there twice" if number < expected else f"follows, and {name}-{expected} is missing"
+                raise InputError(self.path, None, f"its samples are not complete and in order: {member} {reason}")
             with self.archive.open(member) as stream:
                 while piece := stream.read(_PIECE):
                     data = rest + piece
@@ -122,7 +126,7 @@ def read_sr(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
     Raises
     ------
     InputError
-        if the file is not a session file, or has no such channel.
+        if the file is not a session file, lacks samples, or has no such channel.
     """
     with _session(source) as session:
         return _read(session, mappings)
@@ -175,5 +179,5 @@ def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
         first += len(chunk)
     if not first:
         raise InputError(session.path, None, "it has no logic samples")
-    return [Track(level, np.concatenate(own), np.concatenate(ports))
+    return [Track(level, np.concatenate(own), np.concatenate(ports), notes=session.notes)
             for level, own, ports in zip(initial, times, values, strict=True)]

@@ -3,7 +3,8 @@
 The levels at the file's first time are levels, not edges. A channel without a value there is 0. Of the nine values of
 VHDL, ``L`` and ``H`` are the levels 0 and 1. All other values, such as ``x``, ``z`` and ``U``, are not levels: the
 previous level holds, and a channel that begins with them has the level of its first known value. The first known level
-of such a strobe is therefore no edge (:attr:`.Track.unknown`).
+of such a strobe is therefore no edge (:attr:`.Track.unknown`). While a dump was off, between ``$dumpoff`` and
+``$dumpon``, changes are missing; a note reports that.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hypermon.host.errors import InputError
-from hypermon.host.text.numbers import whole
+from hypermon.host.text.numbers import counted, whole
 from hypermon.sim.stimulus.input_file import InputFile
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.port_mapping import Mapping, option_text
@@ -85,7 +86,10 @@ class _Dump:
                 if scope:
                     scope.pop()
             elif token == "$timescale":
-                self.scale = self._timescale(line, "".join(words))
+                scale = self._timescale(line, "".join(words))
+                if self.scale not in (None, scale):
+                    raise self.wrong(line, f"a second timescale, {' '.join(words)}, which differs from the first")
+                self.scale = scale
             elif token == "$var":
                 self.variables.append(self._variable(line, scope, words))
         raise self.wrong(None, "not a value change dump: it has no $enddefinitions")
@@ -198,8 +202,9 @@ def read_vcd(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
     Raises
     ------
     InputError
-        with the line, if the file is not a value change dump, has no timescale or no such channel, its times decrease
-        or are beyond 2^63 ps.
+        with the line, if the file is not a value change dump, has no timescale, two of them or no such channel, its
+        times decrease or are beyond 2^63 ps, a mapped variable has a value that does not fit, or a comment does not
+        end.
     """
     tokens = _tokens(source)
     dump = _Dump(source.name)
@@ -212,15 +217,29 @@ def read_vcd(source: InputFile, mappings: Sequence[Mapping]) -> list[Track]:
         for i, channel in enumerate(mapping.channels):
             code, place = dump.bit(channel)
             targets[code].append((port, 1 << i, place))
-    _changes(dump, tokens, targets, ports)
-    notes = (f"{source.name}: names that are not UTF-8 were read as Latin-1",) if dump.latin else ()
-    return [port.track(dump.scale, 1000, notes) for port in ports]
+    off = _changes(dump, tokens, targets, ports)
+    notes = [f"{source.name}: names that are not UTF-8 were read as Latin-1"] * dump.latin
+    if off:
+        begin, end = (None if time is None else f"{-(-time * dump.scale // 1000):,} ps" for time in off[0])
+        notes.append(f"{source.name}: changes are missing while the dump was off ($dumpoff): "
+                     f"{counted(len(off), 'time')}, {'' if len(off) == 1 else 'the first '}from {begin} to "
+                     f"{end or 'its end'}")
+    return [port.track(dump.scale, 1000, tuple(notes)) for port in ports]
 
 
-def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], ports: list[Port]) -> None:
-    """Reads all changes after the declarations."""
+#: From when to when a dump was off, in its unit; None: to its end.
+_Off = list[tuple[int, int | None]]
+
+
+def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], ports: list[Port]) -> _Off:
+    """Reads all changes after the declarations. Returns when the dump was off."""
     assert dump.scale is not None
     samples, latest = Samples(ports), (LIMIT_PS - 1) * 1000 // dump.scale
+    sizes: dict[str, int] = {}
+    for variable in dump.variables:
+        sizes[variable.code] = max(variable.size, sizes.get(variable.code, 0))
+    off: _Off = []
+    since: int | None = None
     for line, token in tokens:
         head = token[0]
         if head in _DIGITS:
@@ -230,25 +249,45 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], 
         elif head == "#":
             samples.move_to(_time(dump, line, token[1:], samples.now, latest))
         elif head in "bB":
-            concerned = _target(dump, targets, line, next(tokens, (line, ""))[1])
+            code = next(tokens, (line, ""))[1]
+            concerned = _target(dump, targets, line, code)
             # PyMTL writes a second "0b".
             digits = token[1:].removeprefix("0b")
             if not digits or not _DIGITS.issuperset(digits):
                 raise dump.wrong(line, f"not a value: {token!r}")
+            if concerned and not _fits(digits, sizes[code]):
+                raise dump.wrong(line, f"the value {token:.60} has {len(digits)} bits; its variable has {sizes[code]}")
             samples.vector(concerned, digits.translate(_WEAK))
         elif head in "rRsS":
-            _target(dump, targets, line, next(tokens, (line, ""))[1])
+            if _target(dump, targets, line, next(tokens, (line, ""))[1]):
+                raise dump.wrong(line, f"not a value of a bit or vector: {token[:40]!r}")
         elif token in ("$comment", "$vcdclose"):
             for _, word in tokens:
                 if word == "$end":
                     break
-        elif token not in ("$dumpvars", "$dumpall", "$dumpon", "$dumpoff", "$end"):
+            else:
+                raise dump.wrong(line, f"{token} has no $end")
+        elif token == "$dumpoff":
+            since = samples.now if since is None else since
+        elif token == "$dumpon":
+            if since is not None and since < samples.now:
+                off.append((since, samples.now))
+            since = None
+        elif token not in ("$dumpvars", "$dumpall", "$end"):
             raise dump.wrong(line, f"not a value change: {token if head == '$' else token[:40]!r}")
     samples.settle()
+    return off if since is None else [*off, (since, None)]
+
+
+def _fits(digits: str, size: int) -> bool:
+    """Whether a vector of ``size`` bits holds a value: further digits are 0, or the unknown value of its first bit."""
+    return len(digits) <= size or set(digits[:-size]) in ({"0"}, {digits[-size]} - {"1"})
 
 
 def _target(dump: _Dump, targets: dict[str, Targets], line: int, code: str) -> Targets:
     """What a code affects."""
+    if not code:
+        raise dump.wrong(line, "the file ends within a change: it was cut short")
     try:
         return targets[code]
     except KeyError:

@@ -1,6 +1,7 @@
 """Value change dumps: read back line by line, and by GTKWave's vcd2fst and fst2vcd."""
 
 import io
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -114,6 +115,41 @@ def test_what_does_not_pack(losing_run: Run, tmp_path: Path, monkeypatch: pytest
     assert cli._run([*arguments, str(tmp_path / "out.fst")]) == 2
     assert "ended with status 7 no room" in capsys.readouterr().err
     assert not list(tmp_path.glob("*out.fst*"))
+
+
+def test_a_packer_that_cannot_write_all(losing_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                        capsys: pytest.CaptureFixture[str]) -> None:
+    """GTKWave's program ends with status 0 on a full disk: the file is checked, wherever it was cut."""
+    losing_run.decode()
+    out = tmp_path / "out.fst"
+    arguments = ["export", str(losing_run.path), "--to", "fst", str(out)]
+    real = needs("vcd2fst")
+    assert cli._run(arguments) == 0
+    size = out.stat().st_size
+    out.unlink()
+    program = tmp_path / "bin" / "vcd2fst"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    for kept in (0, 5, 73, 330, 331, 339, size // 2, size - 1):
+        program.write_text(f'#!/bin/sh\n{real} "$@"\ntruncate -s {kept} "$2"\ntouch "$2.hier"\n')
+        program.chmod(0o755)
+        capsys.readouterr()
+        assert cli._run(arguments) == 2, kept
+        assert f"hypermon: {out}: vcd2fst could not write all of it" in capsys.readouterr().err
+        assert not list(tmp_path.glob("*out.fst*")), kept
+
+
+def test_a_pipe_or_a_device_is_not_replaced(losing_run: Run, tmp_path: Path,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    """GTKWave's program would put a file in its place."""
+    losing_run.decode()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for out in (pipe, tmp_path / "link", "-"):
+        assert cli._run(["export", str(losing_run.path), "--to", "fst", str(out)]) == 2
+        assert f"hypermon: {out}: vcd2fst writes no pipe and no device" in capsys.readouterr().err
+    assert pipe.is_fifo()
 
 
 def test_selection(losing_run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Port writes as comma-separated values: exact times, every malformed row."""
 
 import random
+import re
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -179,3 +180,15 @@ def test_the_last_of_two_rows_counts(tmp_path):
 def test_arrays_are_what_the_board_takes(read):
     rows = read(HEADER + "1,2,3\n")
     assert (rows.time.dtype, rows.node.dtype, rows.port.dtype) == (np.int64, np.int16, np.uint8)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (b"time_ns\tnode\tport\n1\t0\t5\n", "instead there is time_ns node port"),
+    (b"time_ns,node,port\r1,0,5\r", "its lines end with carriage returns alone: convert them with tr"),
+    (b"\x01\x02,\n", "it is no text")])
+def test_what_is_there_instead_of_a_header(tmp_path, text, said):
+    """The message says what the file is, and does not call a text none."""
+    path = tmp_path / "in.csv"
+    path.write_bytes(text)
+    with pytest.raises(InputError, match=re.escape(said)):
+        read_csv(InputFile(str(path)), 16)

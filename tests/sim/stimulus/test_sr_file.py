@@ -205,3 +205,31 @@ def test_metadata_that_fill_the_memory(file):
     path = session(file, [1], metadata="[device 1]\n" + " " * (1 << 20))
     with pytest.raises(InputError, match=r"its metadata are longer than 1,048,576 bytes"):
         read_sr(InputFile(str(path)), [mapping(path)])
+
+
+@pytest.mark.parametrize(("members", "reason"), [
+    (("logic-1-1", "logic-1-3"), "logic-1-3 follows, and logic-1-2 is missing"),
+    (("logic-1-2", "logic-1-3"), "logic-1-2 follows, and logic-1-1 is missing"),
+    (("logic-1-1", "logic-1-2", "logic-1-02"), "logic-1-2 is there twice"),
+    (("logic-1-1", "logic-1-2"), None), (("logic-1",), None), (("logic-1", "logic-1-1"), None)])
+def test_a_part_of_the_samples_is_missing(file, members, reason):
+    """All later samples would have wrong times."""
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("metadata", META)
+        for member in members:
+            archive.writestr(member, bytes([0, 31]))
+    if reason is None:
+        assert track(str(file))[1][0] == (1_000_000, 31)
+    else:
+        with pytest.raises(InputError, match=reason):
+            track(str(file))
+
+
+def test_samples_of_two_devices(file):
+    """Those of the second are not read, and this is announced."""
+    second = META.replace("device 1", "device 2").replace("logic-1", "logic-2")
+    for metadata, notes in ((META, 0), (META + second, 1)):
+        path = session(file, [0, 31], metadata=metadata)
+        (one,) = read_sr(InputFile(str(path)), [mapping(path)])
+        assert len(one.notes) == notes
+    assert one.notes == (f"{file}: it has logic samples of 2 devices; only those of the first, device 1, are read",)

@@ -126,6 +126,29 @@ def test_other_variables_and_commands(track):
     assert track(text) == (0, [(3000, 16)])
 
 
+def test_values_that_are_longer_than_they_need(track):
+    """Zeros, or the same unknown value, in front of a value change nothing."""
+    assert track(VECTOR + "#0 b0000 v bxxxxxx v 0s #1 b00000101 v b01 s", VECTOR_NAMES) == (0, [(1000, 21)])
+    assert track(SCALARS.replace("$scope", "$timescale 1 ns $end $scope") + "#0 0% #1 1%") == (0, [(1000, 16)])
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("#2 $dumpoff x% $end #9 $dumpon 0% $end #12 1%", "1 time, from 2,000 ps to 9,000 ps"),
+    ("#2 $dumpoff x% $end #9 $dumpon 0% $end #12 1% #13 $dumpoff x% $end", "2 times, the first from 2,000 ps to 9,000"),
+    ("#2 $dumpoff x% $end #5 $dumpoff x% $end #8", "1 time, from 2,000 ps to its end"),
+    ("#2 $dumpoff x% $end $dumpon 0% $end #12 1%", None), ("#2 $dumpon 0% $end #3 1%", None)])
+def test_a_dump_that_was_off(tmp_path, text, said):
+    """What changed meanwhile is not in the file, and this is announced."""
+    path = tmp_path / "x.vcd"
+    path.write_text(SCALARS + "#0 0! 0% #1 1! " + text)
+    (one,) = read_vcd(InputFile(str(path)), [Mapping("", str(path), 0, NAMES, None, None)])
+    if said is None:
+        assert one.notes == ()
+    else:
+        assert f"{path}: changes are missing while the dump was off ($dumpoff): {said}" in one.notes[0]
+        assert len(one.notes) == 1
+
+
 def test_names(track, tmp_path):
     text = ("$timescale 1ns $end $scope module a $end $var wire 1 ! e $end $upscope $end "
             "$scope module b $end $var wire 1 ! e $end $var wire 1 k f $end $var wire 2 v w [1:0] $end $upscope $end "
@@ -244,7 +267,11 @@ def test_names_with_backslashes(tmp_path):
     ("#0\n0!\n#5\n1!\n#4\n0!\n", 5, "time decreases: 4 after 5"), ("#0\n#x\n", 2, "time is not a number: 'x'"),
     ("#-1\n", 1, "time is not a number"), ("#\n", 1, "time is not a number"), ("#1.5\n", 1, "time is not a number"),
     ("#0\n1?\n", 2, "no variable has the code '?'"), ("#0\nb101 ?\n", 2, "no variable has the code"),
-    ("#0\nb101", 2, "no variable has the code ''"), ("#0\nb12 !\n", 2, "not a value: 'b12'"),
+    ("#0\nb101", 2, "the file ends within a change: it was cut short"),
+    ("#0\n1", 2, "the file ends within a change"), ("#0\n1!\n$comment 0! $en d\n#1\n0!", 3, "$comment has no $end"),
+    ("#0\nb10 !\n", 2, "the value b10 has 2 bits; its variable has 1"), ("#0\nbx0 !\n", 2, "has 2 bits"),
+    ("#0\nr1.5 !\n", 2, "not a value of a bit or vector: 'r1.5'"), ("#0\nson !\n", 2, "not a value of a bit"),
+    ("#0\nb12 !\n", 2, "not a value: 'b12'"),
     ("#0\nb !", 2, "not a value"),
     ("#0\nname\n", 2, "not a value change: 'name'"), ("#0\nhello\n", 2, "no variable has the code 'ello'"),
     ("#0\n$foo\n", 2, "not a value change"),
@@ -266,7 +293,9 @@ def test_malformed_changes(track, body, line, reason):
     (b"\xff\xfe\n", 1, "not a value change dump"),
     (SCALARS.replace("$timescale 1 ns $end\n", ""), None, "no $timescale"),
     (SCALARS.replace("1 ns", "1 h"), 1, "not a timescale"), (SCALARS.replace("1 ns", "0 ns"), 1, "not a timescale"),
-    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
+    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"),
+    (SCALARS.replace("$scope", "$timescale 10 ns $end $scope"), 2, "a second timescale, 10 ns, which differs"),
+    ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
     ("$timescale 1 ns $end\n$var wire 1 $end\n", 2, "$var needs"), ("$var wire x ! e $end", 1, "$var needs"),
     (SCALARS.replace(" e ", " f "), None, "unknown channel e; there are top.d0, top.d1, top.d2, top.d3, top.f")])
 def test_malformed_declarations(track, text, line, reason):

@@ -1,0 +1,68 @@
+"""No command replaces a file of a recording by its output."""
+
+import random
+
+import pytest
+
+from tests.host.fake_board import FakeBoard, random_run
+
+RULES = '[[rule]]\nname = "none"\nkind = "absence"\nevent = "nibble:1"\n'
+
+
+def contents(path):
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def run(make_run):
+    made = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    made.decode()
+    return made
+
+
+def test_every_file_of_a_run(run, run_cli, tmp_path):
+    """The files of a run with tables, whole directories of tables, and links to them."""
+    (tmp_path / "link").symlink_to(run.path / "stream.bin")
+    (run.path / "events" / "more").mkdir()
+    before = contents(run.path)
+    assert {"recording.json", "stream.bin", "decode.json", "loss.parquet"} <= set(before)
+    for out in [*(run.path / name for name in before), run.path / "events" / "more" / "x", tmp_path / "link",
+                run.path / "framed.parquet", run.path / "stream-00001.bin", run.path / "dictionary.toml"]:
+        status, _, err = run_cli("export", run.path, "--to", "csv", out)
+        assert (status, len(err)) == (2, 1), out
+        assert f"hypermon: {out}: this is a file of the recording run, which is never overwritten" in err[0]
+    assert contents(run.path) == before
+
+
+@pytest.mark.parametrize("arguments", [
+    ["export", "RUN", "--to", "vcd", "OUT"],
+    ["analyse", "RUN", "rate", "-o", "OUT"],
+    ["compare", "RUN", "RUN", "--html", "OUT"],
+    ["check", "RUN", "RULES", "--junit", "OUT"],
+    ["dict", "DICTIONARY", "--c-header", "OUT"],
+    ["echo", "-b", "usb:A", "-b", "usb:B", "-o", "OUT"],
+])
+def test_every_command(run, run_cli, tmp_path, arguments):
+    (tmp_path / "rules.toml").write_text(RULES)
+    (tmp_path / "app.toml").write_text('[begin]\nid = 1\n')
+    names = {"RUN": run.path, "OUT": run.path / "stream.bin", "RULES": tmp_path / "rules.toml",
+             "DICTIONARY": tmp_path / "app.toml"}
+    before = contents(run.path)["stream.bin"]
+    status, _, err = run_cli(*(names.get(word, word) for word in arguments))
+    assert status == 2
+    assert "which is never overwritten; choose another name" in err[-1]
+    assert contents(run.path)["stream.bin"] == before
+
+
+def test_other_names_in_a_run_are_free(run, run_cli):
+    """A report is there, for instance; it may be written again."""
+    for _ in range(2):
+        assert run_cli("export", run.path, "--to", "csv", run.path / "items.csv")[0] == 0
+        assert run_cli("export", run.path, "--to", "ctf", run.path / f"trace{_}")[0] == 0
+
+
+def test_a_directory_of_tables(run, run_cli):
+    status, _, err = run_cli("export", run.path, "--to", "ctf", run.path / "loss")
+    assert status == 2
+    assert "loss: this is a file of the recording" in err[0]
+    assert not (run.path / "loss").exists()
