@@ -235,48 +235,63 @@ def share(trace: Trace, rule: Rule) -> Judged:
     if lines is None:
         trace.select("begins", rule, "begin", rule.events["begin"])
         trace.select("ends", rule, "end", rule.events["end"])
-        trace.db.execute("create or replace temp table regular (node smallint, sure bigint, may bigint)")
+        trace.db.execute("create or replace temp table regular (node smallint, sure bigint, may bigint, pairs bigint)")
     else:
-        shares(trace, *lines, slack)
+        shares(trace, *lines, slack, [own.end for own in trace.nodes])
     trace.db.execute(f"create or replace temp table gaps_0 as select * from g where {INNER}")
     _states(trace, [("begins", "ends")])
     if rule.scope is not None:
         return _share_inside(trace, rule)
-    # The longest time that is all inside or all outside may leave too much, or too little, and nothing in between. A
-    # node of which nothing was seen may have written none of the events.
+    # The share is that of the time inside in the time inside and outside, whose sum is as uncertain as a stamp. The
+    # longest time that is all inside or all outside may leave too much, or too little, and nothing in between. A node
+    # of which nothing was seen may have written none of the events.
     least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
-    # The recording's start and its end are as uncertain as a stamp.
-    short, long = f"greatest(whole - {slack}, 0)", f"(whole + {slack})"
-    low, high = f"least_ps < {least!r} * {long}", f"most_ps > {most!r} * {short}"
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
+    unseen = "0" if trace.fresh else "last - first"
     trace.db.execute(f"""create or replace temp table judged as
-        with turns as (select *, sum((state <> 1)::int) over own as surely, sum((state = 0)::int) over own as maybe
-                       from segments
-                       window own as (partition by node order by t, until rows unbounded preceding)),
-        sure as (select node, sum(sure) as sure
-                 from (select node, greatest(sum(until - t) - {slack}, 0) as sure from turns where state = 1
-                       group by node, surely union all select node, sure from regular where may > 0) group by node),
-        may as (select node, sum(may) as may
-                from (select node, sum(until - t) + {slack} as may from turns where state <> 0 group by node, maybe
-                      union all select node, may from regular where may > 0) group by node),
-        inside as (select node, coalesce(sure, 0) as sure, coalesce(may, 0) as may, block
-                   from (select node, if(bool_or(state <> 2), greatest(max(until - t) filter (state = 2 and steady)
-                                - {slack}, 0), 0) as block from segments group by node)
-                   left join sure using (node) left join may using (node)),
-        known as (select node, first, last - first as whole, coalesce(sure, 0) as least_ps,
-                         coalesce(least(may, last - first), {'0' if trace.fresh else 'last - first'}) as most_ps,
-                         sure, may, coalesce(block, 0) as block
-                  from extent {'left ' if nodes is not None else ''}join inside using (node) where {whose})
-        select first as t, node, null::bigint as value,
-               case when most_ps < {least!r} * {short} or least_ps > {most!r} * {long} then {FAILED}
-                    when may - block < {least!r} * {short} and sure + block > {most!r} * {long} then {FAILED}
-                    when {low} or {high} then {UNDECIDED} else {OK} end::tinyint as state,
-               case when sure is null and may is null then 'start'
-                    when may > sure then (select min(cause) from g where {INNER} and g.node = known.node)
-                   end as why, least_ps / whole as low, most_ps / whole as high
-        from known where whole > 0""")
+        with {_runs_of_states(slack)},
+        block as (select node, if(bool_or(state <> 2), greatest(max(until - t) filter (state = 2 and steady)
+                                  - {slack}, 0), 0) as block from segments group by node),
+        sums as (select node, greatest(last - first - {slack}, 0) as short, last - first + {slack} as long,
+                        coalesce(sure, 0) as sure, coalesce(may, {unseen}) as may, coalesce(block, 0) as block,
+                        coalesce(out_sure, last - first - {unseen}) as out_sure,
+                        coalesce(out_may, last - first) as out_may, first, may is null as quiet
+                 from extent {'left ' if nodes is not None else ''}join times using (node)
+                 left join block using (node) where {whose}),
+        known as (select *, least(sure + out_may, long) as most_whole, greatest(may + out_sure, short) as least_whole
+                  from sums where long > {slack})
+        select first as t, node, null::bigint as value, sure / most_whole as low, least(may / least_whole, 1) as high,
+               case when high < {least!r} or low > {most!r} or ((may - block) / least_whole < {least!r}
+                         and (sure + block) / most_whole > {most!r}) then {FAILED}
+                    when low < {least!r} or high > {most!r} then {UNDECIDED} else {OK} end::tinyint as state,
+               case when quiet then 'start'
+                    when high > low then (select min(cause) from g where {INNER} and g.node = known.node) end as why
+        from known""")
     return _share_concluded(trace, rule, nodes, slack)
+
+
+def _runs_of_states(slack: int) -> str:
+    """SQL for ``times``: for how long each node is inside for sure, may be inside, and likewise ``out_sure`` and
+    ``out_may`` for outside. The time between two edges is off by ``slack``, and edges of unknown times do not count.
+    """
+    took = f"sum(until - t) - {slack}"
+    kinds = (("sure", "state = 1", f"greatest({took}, 0)"), ("may", "state <> 0", f"{took} + {2 * slack}"),
+             ("out_sure", "state = 0", f"greatest({took}, 0)"), ("out_may", "state <> 1", f"{took} + {2 * slack}"))
+    turns = ", ".join(f"sum((not ({of}))::int) over own as {name}_turn" for name, of, _ in kinds)
+    runs = ", ".join(f"{name}_runs as (select node, sum(took) as {name} from (select node, {took} as took from turns "
+                     f"where {of} group by node, {name}_turn) group by node)" for name, of, took in kinds)
+    # The regular pairs are in times that are outside for sure without them, and leave one more of these.
+    off = f"coalesce(r.may - 2 * {slack} * r.pairs, 0)"
+    return f"""turns as (select *, {turns} from segments
+                         window own as (partition by node order by t, until rows unbounded preceding)), {runs},
+        times as (select node, coalesce(s.sure, 0) + coalesce(r.sure, 0) as sure,
+                         coalesce(m.may, 0) + coalesce(r.may, 0) as may,
+                         greatest(coalesce(out_sure, 0) - coalesce(r.may, 0), 0) as out_sure,
+                         coalesce(out_may, 0) - {off} as out_may
+                  from (select distinct node from segments) left join sure_runs as s using (node)
+                  left join may_runs as m using (node) left join out_sure_runs using (node)
+                  left join out_may_runs using (node) left join regular as r using (node))"""
 
 
 def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: int) -> Judged:

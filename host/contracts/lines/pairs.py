@@ -98,20 +98,36 @@ def regular_pairs(begins: Line, ends: Line, gaps: tuple[Line, Line]) -> Pairs:
     return pairs
 
 
-def shares(trace: Ground, begins: Lines, ends: Lines, slack: int) -> None:
-    """For ``share``: creates ``begins`` and ``ends`` without regular pairs, and ``regular`` (``node``, ``sure``,
-    ``may``): for how long each node is inside in these at least, and at most."""
+def _keep_close(pairs: Pairs, gaps: tuple[Line, Line], last: int, slack: int) -> None:
+    """Takes those pairs back which are so close to what is before or behind that the time outside may be nothing."""
+    if len(pairs.ends):
+        pairs.apart &= pairs.begins - pairs.ends.take(pairs.place - 1, mode="clip") >= slack
+    later = np.append(pairs.begins, last)
+    pairs.apart &= later[np.searchsorted(pairs.begins, pairs.until, "right")] - pairs.until >= slack
+    pairs.apart[touched(pairs.begins, pairs.until + slack, gaps)] = False
+
+
+def shares(trace: Ground, begins: Lines, ends: Lines, slack: int, ends_ps: Sequence[int]) -> None:
+    """For ``share``: creates ``begins`` and ``ends`` without regular pairs, and ``regular``: for how long each node is
+    inside in these at least, and at most: ``sure`` and ``may``, and how many they are: ``pairs``.
+
+    Parameters
+    ----------
+    slack : by how much the difference of two times may be off, or more.
+    ends_ps : of each node, when its recording ends.
+    """
     gaps = trace.gap_rows(_GAPS)
 
-    def one(node: int) -> tuple[Pairs, int, int]:
+    def one(node: int) -> tuple[Pairs, int, int, int]:
         pairs = regular_pairs(begins[node], ends[node], gaps_of(gaps, node))
+        _keep_close(pairs, gaps_of(gaps, node), ends_ps[node], slack)
         values = (pairs.until - pairs.begins)[pairs.apart]
-        return pairs, int(np.maximum(values - slack, 0).sum()), int(values.sum()) + slack * len(values)
+        return pairs, int(np.maximum(values - slack, 0).sum()), int(values.sum()) + slack * len(values), len(values)
 
     found = each(one, range(len(begins)))
     _give_rest(trace, "begins", "ends", [own[0] for own in found])
     trace.give("regular", node=np.arange(len(found), dtype=np.int16), sure=np.array([own[1] for own in found]),
-               may=np.array([own[2] for own in found]))
+               may=np.array([own[2] for own in found]), pairs=np.array([own[3] for own in found]))
 
 
 def separate(trace: Ground, groups: Sequence[tuple[Lines, Lines]], gaps: Sequence[Gaps], starts: Sequence[int],

@@ -125,6 +125,28 @@ def test_the_share_of_a_recording_that_may_be_shorter():
     assert judged("share", rows, max=0.31, slack=2, **rule).verdict == "pass"
 
 
+@pytest.mark.parametrize(("rows", "end", "slack", "limits", "verdict"), [
+    # Inside for 5 to 9, outside for at most 3.
+    (((1, "a"),), 8, 2, {"max": 0.62}, "fail"),
+    (((1, "a"),), 8, 2, {"max": 0.63}, "undecided"),
+    # Inside for at most 5, outside for at least 3.
+    (((4, "a"),), 8, 1, {"max": 0.625}, "pass"),
+    (((4, "a"),), 8, 1, {"max": 0.62}, "undecided"),
+    # Without a maximum no share is too large.
+    (((0, "a"),), 15, 1, {"min": 0.1}, "pass"),
+    # Inside for 24 to 36, outside for 66 to 76, also before the first: one span of each is between others.
+    (((0, "a"), (10, "b"), (20, "a"), (30, "b"), (90, "a")), 100, 2, {"min": 0.24, "max": 36 / 102}, "pass"),
+    (((0, "a"), (10, "b"), (20, "a"), (30, "b"), (90, "a")), 100, 2, {"min": 0.241}, "undecided"),
+    (((0, "a"), (10, "b"), (20, "a"), (30, "b"), (90, "a")), 100, 2, {"max": 0.3529}, "undecided"),
+    (((0, "a"), (10, "b"), (20, "a"), (30, "b"), (90, "a")), 100, 2, {"max": 0.239}, "fail"),
+    (((0, "a"), (10, "b"), (20, "a"), (30, "b"), (90, "a")), 100, 2, {"min": 0.353}, "fail"),
+])
+def test_the_share_of_the_time_inside_and_outside(rows, end, slack, limits, verdict):
+    """What is longer by the uncertainty of a stamp makes the whole longer, too, or what is beside it shorter."""
+    rows = items(*((time, 0, name) for time, name in rows))
+    assert judged("share", rows, events=AB, end=end, slack=slack, **limits).verdict == verdict
+
+
 def test_nothing_before_the_start():
     rows = items((10, 0, "b"), (20, 0, "a"), (22, 0, "b"))
     rule = {"events": AB, "max": 5, "same_node": True, "fresh": True}

@@ -99,6 +99,33 @@ def test_verdicts_by_lines(kind):
     assert sieved > 5
 
 
+@pytest.mark.parametrize(("limits", "verdict"), [
+    ({"min": 0.24, "max": 36 / 102}, "pass"), ({"min": 0.241}, "undecided"), ({"max": 0.3529}, "undecided"),
+    ({"max": 0.239}, "fail"), ({"min": 0.353}, "fail")])
+def test_the_time_outside_is_without_regular_spans(limits, verdict):
+    """The second span is one; see ``test_the_share_of_the_time_inside_and_outside``."""
+    rows = [(t, 0, IDS[name]) for t, name in ((0, "a"), (10, "c"), (20, "a"), (30, "c"), (90, "a"))]
+    rule = Rule("rule", "share", 1, {"begin": (Event("a", None),), "end": (Event("c", None),)}, (), True, limits)
+    with duckdb.connect(config={"threads": 1}) as db:
+        trace = _trace(db, rows, [], 1, 100, 2, 0)
+        trace.share([rule])
+        assert JUDGES["share"](trace, rule).verdict == verdict
+        assert db.execute("select t from begins").fetchall() == [(0,), (90,)]
+
+
+@pytest.mark.parametrize(("losses", "end", "kept"), [
+    ([], 100, [0, 12]), ([], 63, [0, 12, 50]), ([(0, 64, 66, 1)], 100, [0, 12, 50])])
+def test_a_span_close_to_another_is_not_regular(losses, end, kept):
+    """Within the uncertainty of stamps there may be no time outside between the two, or before a loss or the end."""
+    rows = [(t, 0, IDS[name]) for t, name in ((0, "a"), (10, "c"), (12, "a"), (22, "c"), (50, "a"), (60, "c"))]
+    rule = Rule("rule", "share", 1, {"begin": (Event("a", None),), "end": (Event("c", None),)}, (), True, {"min": 0.1})
+    with duckdb.connect(config={"threads": 1}) as db:
+        trace = _trace(db, rows, losses, 1, end, 5, 0)
+        trace.share([rule])
+        JUDGES["share"](trace, rule)
+        assert db.execute("select t from begins").fetchall() == [(time,) for time in kept]
+
+
 @pytest.mark.parametrize("count", [1, 2, 99, 100, 101, 250])
 def test_quantiles(count):
     values = np.random.default_rng(count).integers(0, 50, count)
