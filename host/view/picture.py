@@ -169,10 +169,11 @@ class Pictures:
         return [{"first": first, "nodes": end - first, "items": self.account["events_per_node"][first:end],
                  "lost": self.account["lost_per_node"][first:end]} for first, end in own]
 
-    def state(self) -> dict[str, Any]:
-        """The state of the preparation, for a page."""
+    def state(self, tables: Tables | None = None) -> dict[str, Any]:
+        """The state of the preparation, for a page; of other tables, if they are given."""
+        tables = self.tables if tables is None else tables
         return {"ready": self.ready, "counted": self.counts.counted, "trouble": self.trouble,
-                "states": self.tables.states, "messages": self.tables.messages, "names": self.tables.names}
+                "states": tables.states, "messages": tables.messages, "names": tables.names}
 
     def picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
         """A picture, as the page unpacks it: the length of the JSON, the JSON, then counts, a row per column,
@@ -191,25 +192,28 @@ class Pictures:
             self._first.set()
 
     def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
+        # The tables may be replaced, and get the names of states, meanwhile.
+        tables, counts = self.tables, self.counts
         column_ps = max((to_ps - from_ps) // columns, 1)
         answer: dict[str, Any] = {"from_ps": str(from_ps), "to_ps": str(to_ps), "first": lanes.start,
-                                  "lanes": len(lanes), "columns": columns, **self.state()}
+                                  "lanes": len(lanes), "columns": columns}
         numbers = b""
-        count = self.counts.rows_between(from_ps, to_ps, _SINGLE + 1)
+        count = counts.rows_between(from_ps, to_ps, _SINGLE + 1)
         if count <= _SINGLE:
-            answer["items"] = self.tables.items(from_ps, to_ps, lanes)
+            answer["items"] = tables.items(from_ps, to_ps, lanes)
         else:
-            stretch = self.counts.stretch(from_ps, to_ps, columns)
+            stretch = counts.stretch(from_ps, to_ps, columns)
             answer["estimated"] = stretch.estimated
             numbers = np.ascontiguousarray(stretch.items[:, lanes.start:lanes.stop], "<f4").tobytes()
-        answer["losses"] = self.tables.losses(from_ps, to_ps, lanes, column_ps)
-        answer["spans"] = self.tables.spans(from_ps, to_ps, lanes, columns, self.end_ps)
+        answer["losses"] = tables.losses(from_ps, to_ps, lanes, column_ps)
+        answer["spans"] = tables.spans(from_ps, to_ps, lanes, columns, self.end_ps)
         shares = b""
         if answer["spans"]["many"]:
-            answer["spans"]["kinds"], found = self.tables.shares(from_ps, to_ps, lanes, columns, self.end_ps)
+            answer["spans"]["kinds"], found = tables.shares(from_ps, to_ps, lanes, columns, self.end_ps)
             shares = found.tobytes()
-        answer["arrows"] = self.tables.arrows(from_ps, to_ps, lanes, columns)
-        answer["counters"] = self.tables.counters(from_ps, to_ps, lanes, columns)
+        answer["arrows"] = tables.arrows(from_ps, to_ps, lanes, columns)
+        answer["counters"] = tables.counters(from_ps, to_ps, lanes, columns)
+        answer |= self.state(tables)
         answer["numbers"] = len(numbers) // 4
         return packed(answer, numbers + shares + bytes(-len(shares) % 4))
 

@@ -41,7 +41,7 @@ def browser_page(address: str, **options: object) -> Iterator[object]:
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless"])
         page = browser.new_page(viewport={"width": 1300, "height": 900}, **options)
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("pageerror", lambda error: faults.append(str(error.stack or error)))
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: None if request.url.startswith((address, "data:", "blob:")) else
                 faults.append(request.url))
@@ -49,7 +49,7 @@ def browser_page(address: str, **options: object) -> Iterator[object]:
         page.goto(address)
         yield page
         browser.close()
-    assert faults == []
+    assert not faults, "; ".join(faults)
 
 
 def has_state(page: object, text: str) -> None:

@@ -20,6 +20,7 @@ from hypermon.host.view.picture import Check, Pictures
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.telling import BOOK, made_up
+from tests.host.web.test_timeline_tab import unpacked
 from tests.patience import patience
 
 
@@ -114,6 +115,27 @@ def test_damaged_tables_that_cannot_be_made_anew_are_not_used(long_run, monkeypa
     with pytest.raises(HypermonError, match="it is damaged"):
         pictures.tables.ask("select count(*) from items")
     pictures.close()
+
+
+@pytest.mark.parametrize("change", ["names", "tables"])
+def test_a_picture_has_the_names_of_its_states(told, monkeypatch, change):
+    """The states become known, or the tables of a whole run replace the growing ones, while it is made."""
+    run = told(made_up(random.Random(4), 300))
+    own, other = Pictures(Run(run.path)), Pictures(Run(run.path))
+    losses = own.tables.losses
+
+    def meanwhile(*asked):
+        known = own if change == "names" else other
+        known.tables.tell(own.begin_ps, own.end_ps)
+        own.tables = known.tables
+        return losses(*asked)
+
+    monkeypatch.setattr(own.tables, "losses", meanwhile)
+    answer, _ = unpacked(own.picture(own.begin_ps, own.end_ps, 20, range(4)))
+    assert len(answer["names"]) == (2 if change == "names" else 0)
+    assert {row[5] for row in answer["spans"]["rows"]} == set(range(len(answer["names"])))
+    for pictures in (own, other):
+        pictures.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
