@@ -55,6 +55,7 @@ class Stimulus:
     replayed : nodes of recorded runs. If one of these is sampled before the edge, and its data change exactly at the
         edge, the earlier data are the right ones.
     unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
+    lapses : for nodes whose strobe becomes unknown after it was known: how often, and the time of the first in ps.
     notes : other lines about how the files were read.
     wiring : nodes that ``--port`` gives fewer wires than a port. Bit 4 of the port is then the clock or the one wire,
         bit 0 the data, bit 1 the chip select.
@@ -70,6 +71,7 @@ class Stimulus:
     replaced: Rows = field(default_factory=Rows.none)
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
+    lapses: dict[int, tuple[int, int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     wiring: dict[int, Wiring] = field(default_factory=dict)
 
@@ -169,14 +171,16 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                               mapping.edge, mapping.sample)
     rows = merged(read.parts)
     rows = delayed(rows, read.initial, port_bits, later) if later else rows
-    rows, line = _moved(rows, start)
-    rows, replaced = joined(rows)
+    moved, line = _moved(rows, start)
+    later_ps = int(moved.time[0] - rows.time[0]) if len(rows) else 0
+    lapses = {node: (count, first + later_ps) for node, (count, first) in read.lapses.items()}
+    rows, replaced = joined(moved)
     chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
-                    frozenset(read.unknown), [*read.notes, *line],
+                    frozenset(read.unknown), lapses, [*read.notes, *line],
                     {mapping.node: mapping.wiring for mapping in mappings if mapping.wiring is not None})
 
 
@@ -217,6 +221,7 @@ class _Read:
         self.source: list[list[str]] = [[] for _ in range(nodes)]
         self.replayed: set[int] = set()
         self.unknown: set[int] = set()
+        self.lapses: dict[int, tuple[int, int]] = {}
         self.notes: dict[str, None] = {}
         # Nodes that a capture or a run has for itself, and which.
         self._held: dict[int, str] = {}
@@ -241,6 +246,8 @@ class _Read:
             self.sample[node] = sample
         if track.unknown:
             self.unknown.add(node)
+        if track.lapses:
+            self.lapses[node] = track.lapses, track.first_lapse_ps
         self.notes.update(dict.fromkeys(track.notes))
 
 
