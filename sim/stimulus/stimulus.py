@@ -194,20 +194,34 @@ def _wired(track: Track, mapping: Mapping) -> Track:
 
 
 def _moved(rows: Rows, start: int | None) -> tuple[Rows, list[str]]:
-    """Rows whose first one is at ``start``, and a line about that, or about a stimulus that lasts long."""
+    """Rows whose first one is at ``start``, and lines about that, and about a stimulus that lasts long."""
     if not len(rows):
         return rows, []
     first, last = int(rows.time[0]), int(rows.time[-1])
     if start is None:
-        line = (f"the stimulus lasts {last // 10**12:,} s, and the board sends its counters once per second; its first "
-                f"change is at {first // 10**12:,} s (`hypermon sim --start-at first` leaves out the time before)")
-        return rows, [line] if last >= _LONG_PS else []
+        return rows, _long(rows.time)
     if last - first + start >= LIMIT_PS:
         raise InputError("--start-at", None, "the last change is then beyond 2^63 ps")
     moved = start - first
-    return (Rows(rows.time + np.int64(moved), rows.node, rows.port),
-            [f"--start-at first: all times are {abs(moved):,} ps {'later' if moved > 0 else 'earlier'} than in the "
-             "stimulus"])
+    rows = Rows(rows.time + np.int64(moved), rows.node, rows.port)
+    return rows, [f"--start-at first: all times are {abs(moved):,} ps {'later' if moved > 0 else 'earlier'} than in "
+                  "the stimulus", *_long(rows.time)]
+
+
+def _long(time: Times) -> list[str]:
+    """A line about changes that last long: where the time goes, and a remedy if there is one."""
+    first, last = int(time[0]), int(time[-1])
+    if last < _LONG_PS:
+        return []
+    parts = [f"the stimulus lasts {last // 10**12:,} s, and the board sends its counters once per second"]
+    if first >= _LONG_PS or last - first < _LONG_PS:
+        parts.append(f"its first change is at {first // 10**12:,} s (`hypermon sim --start-at first` leaves out the "
+                     "time before)")
+    if last - first >= _LONG_PS:
+        at = int(np.argmax(np.diff(time)))
+        parts.append(f"its longest time without a change is {(int(time[at + 1]) - int(time[at])) // 10**12:,} s, from "
+                     f"{int(time[at]) // 10**12:,} s on")
+    return ["; ".join(parts)]
 
 
 class _Read:
