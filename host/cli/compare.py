@@ -61,6 +61,9 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
     with busy_line(f"comparing {first} and {second}"):
         found = [measured(group) for group in groups]
         figures = compare_measures(found[0], found[1], level)
+        if not figures:
+            raise HypermonError(f"{first}, {second}: nothing to compare: neither has an item, a loss or a state that "
+                                "a figure could be of")
         broken = judge_limits(figures, asked)
         if page is not None:
             text = comparison_page([str(first), str(second)], figures, broken, found,
