@@ -35,6 +35,7 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
     """
     from hypermon.host.analysis.by_board import Messages
     from hypermon.host.analysis.by_board import analyse as on_this_machine
+    from hypermon.host.export.sinks import refuse_output, sink
 
     given = [send, receive, key]
     if (question == "latency") != all(one is not None for one in given) or (question != "latency" and any(given)):
@@ -42,8 +43,7 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
     messages = Messages(send, receive, key) if send is not None and receive is not None and key is not None else None
     if out is not None:
         refuse_name(out)
-        if not out.absolute().parent.is_dir():
-            raise HypermonError(f"{out}: there is no directory {out.absolute().parent}")
+        refuse_output(out)
     opened, _ = decoded(run)
     found = on_this_machine(opened, question, messages) if dask is None else _by_dask(opened, question, dask, messages)
     if out is None:
@@ -52,7 +52,6 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
                 click.echo(json.dumps(row))
         return
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
-    from hypermon.host.export.sinks import sink
 
     with sink(str(out)) as file:
         pq.write_table(found, file)

@@ -46,7 +46,7 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
     from hypermon.host.compare.measures import measured
     from hypermon.host.compare.page import comparison_page
     from hypermon.host.compare.tables import STATUS, as_dict, markdown, overall, print_comparison
-    from hypermon.host.export.sinks import sink
+    from hypermon.host.export.sinks import refuse_output, sink
 
     if as_json and as_markdown:
         raise HypermonError("--json and --markdown: choose one")
@@ -54,11 +54,16 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
         raise HypermonError("--html -: give the name of a file")
     if align is not None and page is None:
         raise HypermonError("--align is for the timelines of --html FILE")
+    if page is not None:
+        refuse_output(page)
     asked = [limit_of(text) for text in limits]
     groups = [[decoded(path)[0] for path in _group(given)] for given in (first, second)]
     with busy_line(f"comparing {first} and {second}"):
         found = [measured(group) for group in groups]
         figures = compare_measures(found[0], found[1], level)
+        if not figures:
+            raise HypermonError(f"{first}, {second}: nothing to compare: neither has an item, a loss or a state that "
+                                "a figure could be of")
         broken = judge_limits(figures, asked)
         if page is not None:
             text = comparison_page([str(first), str(second)], figures, broken, found,

@@ -130,13 +130,14 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     """
     from hypermon.host.analysis.stats import quantity
     from hypermon.host.export import formats as exports
-    from hypermon.host.export.sinks import written
+    from hypermon.host.export.sinks import refuse_output, written
 
     if form not in exports.FORMATS:
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
     opened = Run(run)
     selection = _selection(opened, nodes, from_ms, to_ms)
     exports.refuse_format(opened, form, selection)
+    refuse_output(out, directory=exports.FORMATS[form].directory)
     opened, _ = decoded(run)
     with busy_line(f"exporting {run} to {form}", lambda: quantity(written(out), "B")):
         exports.export(opened, form, out, selection)
@@ -311,8 +312,13 @@ def check(run: Path, rules: Path | None, as_json: bool, reasons: bool, junit: Pa
 
 def _check_rules(run: Path, path: Path, as_json: bool, reasons: bool, junit: Path | None) -> int:
     from hypermon.host.contracts.rules import load_rules
+    from hypermon.host.export.sinks import refuse_output
 
     rules = load_rules(path)
+    if junit is not None:
+        if str(junit) == "-":
+            raise HypermonError("--junit -: give the name of a file")
+        refuse_output(junit)
     opened, _ = decoded(run)
     return judge_and_print(opened, rules, as_json, junit, reasons)
 
@@ -373,15 +379,17 @@ def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None
     how many items share a window; the times between items; and messages, if the run's dictionary
     defines them. Needs the extra `report`.
     """
+    from hypermon.host.export.sinks import refuse_output
     from hypermon.host.record.excerpt import trim as trim_run
     from hypermon.host.report.report import write_report
     from hypermon.host.tables.selection import Selection
 
     selection = _selection(Run(run), nodes, from_ms, to_ms)
-    opened, _ = decoded(run)
     path = run / "report.html" if out is None else out
     if out is None and os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
         raise HypermonError(f"{path}: it is not a regular file of the run; remove it, or name another file with -o")
+    refuse_output(path)
+    opened, _ = decoded(run)
     with busy_line(f"writing the report of {run}"), tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
         if selection != Selection():
             trim_run(opened, Path(folder) / opened.path.resolve().name, selection)

@@ -16,7 +16,6 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.record.echo import SETS, load_echoes, measure_wires, save_echoes
 from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.record.wiring import Wiring
-from hypermon.host.recording.owned import refuse_owned
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import counted
 
@@ -76,7 +75,9 @@ def echo(boards: tuple[str, ...], out: Path, wires: str, sets: int, as_json: boo
     """
     if len(boards) < 2:
         raise HypermonError("an echo needs two boards or more: -b BOARD for each")
-    refuse_owned(out)
+    from hypermon.host.export.sinks import refuse_output
+
+    refuse_output(out)
     wiring = Wiring.parse(wires, len(boards))
     geometry = replace(virtual_geometry(Sink.EXTENDED), extras=(Extra.ECHO,))
 

@@ -421,5 +421,5 @@ def _write(run: Run, out: str, selection: Selection, version: int = 1) -> None:
                   title=run.path.resolve().name, version=version)
 
 
-CTF = Format("ctf", _write, Tables.FRAMED)
-CTF2 = Format("ctf2", partial(_write, version=2), Tables.FRAMED)
+CTF = Format("ctf", _write, Tables.FRAMED, directory=True)
+CTF2 = Format("ctf2", partial(_write, version=2), Tables.FRAMED, directory=True)

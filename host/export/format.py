@@ -40,12 +40,14 @@ class Format:
     write : writes a run to a file or directory of that name.
     tables : what it is made from.
     refuse : raises HypermonError if the format cannot represent this run, before anything is decoded.
+    directory : it is a directory, not a file.
     """
 
     name: str
     write: Callable[[Run, str, Selection], None]
     tables: Tables = Tables.ITEMS
     refuse: Callable[[Run, Selection], None] = refuse_without_items
+    directory: bool = False
 
 
 def refuse_several_boards(run: Run) -> None:

@@ -238,4 +238,4 @@ def _write(run: Run, out: str, selection: Selection) -> None:
                    title=run.path.resolve().name)
 
 
-OTF2 = Format("otf2", _write, Tables.STORIES)
+OTF2 = Format("otf2", _write, Tables.STORIES, directory=True)

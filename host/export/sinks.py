@@ -12,7 +12,7 @@ from hypermon.host.recording.aside import discard
 from hypermon.host.recording.owned import refuse_owned
 from hypermon.host.recording.writer import refuse_existing
 
-__all__ = ["folder", "sink", "written"]
+__all__ = ["folder", "refuse_output", "sink", "written"]
 
 
 def _aside(path: Path) -> Path:
@@ -27,6 +27,32 @@ def written(out: str) -> int:
     return sum(file.stat().st_size for file in files)
 
 
+def refuse_output(out: str | os.PathLike[str], *, directory: bool = False) -> None:
+    """Raises the errors of :func:`sink`, or of :func:`folder`, that are known before anything is written.
+
+    Commands call it before they compute what they write.
+    """
+    path = Path(out)
+    if str(out) == "-":
+        if directory:
+            raise HypermonError("-: this format is a directory; give its name")
+        if sys.stdout is None:
+            raise HypermonError("-: standard output is closed")
+        return
+    if directory:
+        if os.path.lexists(path):
+            raise HypermonError(f"{out}: it exists already; name a new directory")
+        refuse_existing(path)
+    elif path.is_dir():
+        raise HypermonError(f"{out}: it is a directory")
+    elif not path.parent.is_dir():
+        raise HypermonError(f"{out}: there is no directory {path.parent}")
+    refuse_owned(path)
+    aside = path.resolve().parent
+    if not (path.exists() and not path.is_file()) and not os.access(aside, os.W_OK | os.X_OK):
+        raise HypermonError(f"{out}: nothing can be written in {aside}; name a folder of your own")
+
+
 @contextmanager
 def sink(out: str) -> Iterator[BinaryIO]:
     """The file ``out``, which appears when it is whole; ``-`` is standard output.
@@ -37,18 +63,15 @@ def sink(out: str) -> Iterator[BinaryIO]:
     Raises
     ------
     HypermonError
-        if it is a directory, is not in an existing directory, is a file of a RUN, or standard output is closed.
+        if it is a directory, is not in an existing directory where files can be written, is a file of a RUN, or
+        standard output is closed.
     """
+    refuse_output(out)
     if out == "-":
-        if sys.stdout is None:
-            raise HypermonError("-: standard output is closed")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     path = Path(out)
-    if path.is_dir() or not path.parent.is_dir():
-        raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
-    refuse_owned(path)
     if path.exists() and not path.is_file():
         with naming(out), open(path, "wb") as file:
             yield file
@@ -79,13 +102,8 @@ def _named(out: str) -> Iterator[None]:
 @contextmanager
 def folder(out: str) -> Iterator[Path]:
     """The directory ``out``, which appears when it is whole."""
+    refuse_output(out, directory=True)
     path = Path(out)
-    if out == "-":
-        raise HypermonError("-: this format is a directory; give its name")
-    if os.path.lexists(path):
-        raise HypermonError(f"{out}: it exists already; name a new directory")
-    refuse_existing(path)
-    refuse_owned(path)
     aside = _aside(path)
     aside.mkdir()
     try:

@@ -66,6 +66,13 @@ def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, fr
         lines.append(f"strobes whose first level is unknown: {len(unknown)}, at {_nodes(unknown)}, in "
                      f"{', '.join(files)}; the first known level counts as the level at the start, so "
                      "the change to it makes no item")
+    lapses = [Broken(count, node, first) for node, (count, first) in stimulus.lapses.items()
+              if kept is None or kept >> node & 1]
+    if lapses:
+        first = min(lapses, key=lambda one: (one.time_ps, one.node))
+        lines.append(f"strobes whose level becomes unknown: {sum(one.count for one in lapses):,}, the first "
+                     f"{_place(stimulus, first)}; the level before it holds until the next known one, so edges in "
+                     "between make no items")
     return [*stimulus.notes, *lines]
 
 

@@ -44,7 +44,8 @@ class Track:
     """One node's port over a capture: its level at the start, and its changes by time.
 
     Several changes at one time are kept, in their order. ``unknown``: the file has no level of the strobe at the start;
-    ``initial`` is then its first known level.
+    ``initial`` is then its first known level. ``lapses``: how often the strobe's known level is followed by an unknown
+    one; the known level holds then. ``first_lapse_ps`` is the time of the first.
     ``notes``: lines about how the file was read.
     """
 
@@ -52,6 +53,8 @@ class Track:
     time: Times
     port: Levels
     unknown: bool = False
+    lapses: int = 0
+    first_lapse_ps: int = 0
     notes: tuple[str, ...] = ()
 
     def rows(self, node: int) -> Rows:

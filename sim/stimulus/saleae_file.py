@@ -1,6 +1,7 @@
 """Stimulus from the data that Saleae Logic exports as CSV: ``Time [s],Channel 0,...``, a row per change.
 
-The levels of the first row are levels, not edges. ``X`` is not a level, as in a value change dump. If the first row is
+The levels of the first row are levels, not edges. ``X`` is not a level, as in a value change dump: the previous
+level holds, and a strobe that becomes ``X`` is counted. If the first row is
 before 0, as it is before a trigger, all times are later by that.
 """
 

@@ -22,6 +22,12 @@ class Port:
     unknown: int = 0
     #: Those of the latter that have one in this sample.
     fresh: int = 0
+    #: The strobe's value is unknown, after it was known; that is counted already.
+    lapsed: bool = False
+    counted: bool = False
+    #: How often that was so, and the time of the first.
+    lapses: int = 0
+    first_lapse: int = 0
     initial: int = 0
     shown: int = 0
     time: list[int] = field(default_factory=list)
@@ -29,9 +35,10 @@ class Port:
 
     def track(self, numerator: int = 1, denominator: int = 1, notes: tuple[str, ...] = ()) -> Track:
         """What was read; its times in picoseconds are ``numerator / denominator`` of those given, rounded up."""
-        time = np.array([-(-time * numerator // denominator) for time in self.time], np.int64)
+        first, *times = (-(-time * numerator // denominator) for time in (self.first_lapse, *self.time))
+        time = np.array(times, np.int64)
         return Track(self.initial, time, np.array(self.port, level_type(self.strobe.bit_length() - 1)),
-                     unknown=bool(self.began & self.strobe), notes=notes)
+                     unknown=bool(self.began & self.strobe), lapses=self.lapses, first_lapse_ps=first, notes=notes)
 
 
 #: What a variable affects: port, bit of the port, position in the variable's value.
@@ -44,11 +51,13 @@ class Samples:
     Members
     -------
     now : time of the sample.
+    off : unknown values mean that the file has none, for now: they do not count as :attr:`.Track.lapses`.
     """
 
     def __init__(self, ports: list[Port]):
         self._ports = ports
         self.now = 0
+        self.off = False
         self._began = False      # a time has been given
         self._first = True       # the first sample is still being read
         self._valued = False     # some channel has a value already
@@ -59,6 +68,10 @@ class Samples:
         for port in self._ports if self._first else self._touched:
             # Their first known values: levels that they may have had from the start.
             port.unknown &= ~port.fresh
+            if port.lapsed and not port.counted:
+                port.first_lapse = port.first_lapse if port.lapses else self.now
+                port.lapses += 1
+            port.counted = port.lapsed
             if port.fresh and not self._first:
                 _relevel(port, port.fresh)
             port.fresh = 0
@@ -99,6 +112,8 @@ class Samples:
                 self._show(port)
         elif self._first and not port.valued & mask:
             port.unknown |= mask
+        if mask == port.strobe and not self.off:
+            port.lapsed = digit not in "01" and bool(port.valued & mask)
         self._touched.add(port)
 
     def value(self, concerned: Targets, digit: str) -> None:

@@ -66,17 +66,24 @@ class _Session:
         self.rate = self._rate()
 
     def _number(self, key: str, most: int) -> int:
-        text = self.section.get(key, "")
-        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
-            raise InputError(self.path, None, f"its metadata have no {key}")
-        if int(text) > most:
-            raise InputError(self.path, None, f"its {key} is {text}; {most} is the most")
+        text = self._text(key)
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+            raise InputError(self.path, None, f"its {key} is {text!r:.60}: a number of bytes from 1 to {most} is "
+                                              "expected")
         return int(text)
 
+    def _text(self, key: str) -> str:
+        """The value of a key, without blanks at its ends."""
+        if key not in self.section:
+            raise InputError(self.path, None, f"its metadata have no {key}")
+        return self.section[key].strip()
+
     def _rate(self) -> Fraction:
-        match = _RATE.fullmatch(self.section.get("samplerate", "").strip())
+        text = self._text("samplerate")
+        match = _RATE.fullmatch(text)
         if match is None or Fraction(match[1]) == 0:
-            raise InputError(self.path, None, "its metadata have no samplerate")
+            raise InputError(self.path, None, f"its samplerate is {text!r:.60}: a frequency above 0 is expected, such "
+                                              "as 1 MHz")
         return Fraction(match[1]) * _SCALE[match[2].lower()]
 
     def bit(self, channel: str) -> int:

@@ -55,6 +55,7 @@ class Stimulus:
     replayed : nodes of recorded runs. If one of these is sampled before the edge, and its data change exactly at the
         edge, the earlier data are the right ones.
     unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
+    lapses : for nodes whose strobe becomes unknown after it was known: how often, and the time of the first in ps.
     notes : other lines about how the files were read.
     wiring : nodes that ``--port`` gives fewer wires than a port. Bit 4 of the port is then the clock or the one wire,
         bit 0 the data, bit 1 the chip select.
@@ -70,6 +71,7 @@ class Stimulus:
     replaced: Rows = field(default_factory=Rows.none)
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
+    lapses: dict[int, tuple[int, int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     wiring: dict[int, Wiring] = field(default_factory=dict)
 
@@ -169,14 +171,16 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
                               mapping.edge, mapping.sample)
     rows = merged(read.parts)
     rows = delayed(rows, read.initial, port_bits, later) if later else rows
-    rows, line = _moved(rows, start)
-    rows, replaced = joined(rows)
+    moved, line = _moved(rows, start)
+    later_ps = int(moved.time[0] - rows.time[0]) if len(rows) else 0
+    lapses = {node: (count, first + later_ps) for node, (count, first) in read.lapses.items()}
+    rows, replaced = joined(moved)
     chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
-                    frozenset(read.unknown), [*read.notes, *line],
+                    frozenset(read.unknown), lapses, [*read.notes, *line],
                     {mapping.node: mapping.wiring for mapping in mappings if mapping.wiring is not None})
 
 
@@ -190,20 +194,34 @@ def _wired(track: Track, mapping: Mapping) -> Track:
 
 
 def _moved(rows: Rows, start: int | None) -> tuple[Rows, list[str]]:
-    """Rows whose first one is at ``start``, and a line about that, or about a stimulus that lasts long."""
+    """Rows whose first one is at ``start``, and lines about that, and about a stimulus that lasts long."""
     if not len(rows):
         return rows, []
     first, last = int(rows.time[0]), int(rows.time[-1])
     if start is None:
-        line = (f"the stimulus lasts {last // 10**12:,} s, and the board sends its counters once per second; its first "
-                f"change is at {first // 10**12:,} s (`hypermon sim --start-at first` leaves out the time before)")
-        return rows, [line] if last >= _LONG_PS else []
+        return rows, _long(rows.time)
     if last - first + start >= LIMIT_PS:
         raise InputError("--start-at", None, "the last change is then beyond 2^63 ps")
     moved = start - first
-    return (Rows(rows.time + np.int64(moved), rows.node, rows.port),
-            [f"--start-at first: all times are {abs(moved):,} ps {'later' if moved > 0 else 'earlier'} than in the "
-             "stimulus"])
+    rows = Rows(rows.time + np.int64(moved), rows.node, rows.port)
+    return rows, [f"--start-at first: all times are {abs(moved):,} ps {'later' if moved > 0 else 'earlier'} than in "
+                  "the stimulus", *_long(rows.time)]
+
+
+def _long(time: Times) -> list[str]:
+    """A line about changes that last long: where the time goes, and a remedy if there is one."""
+    first, last = int(time[0]), int(time[-1])
+    if last < _LONG_PS:
+        return []
+    parts = [f"the stimulus lasts {last // 10**12:,} s, and the board sends its counters once per second"]
+    if first >= _LONG_PS or last - first < _LONG_PS:
+        parts.append(f"its first change is at {first // 10**12:,} s (`hypermon sim --start-at first` leaves out the "
+                     "time before)")
+    if last - first >= _LONG_PS:
+        at = int(np.argmax(np.diff(time)))
+        parts.append(f"its longest time without a change is {(int(time[at + 1]) - int(time[at])) // 10**12:,} s, from "
+                     f"{int(time[at]) // 10**12:,} s on")
+    return ["; ".join(parts)]
 
 
 class _Read:
@@ -217,6 +235,7 @@ class _Read:
         self.source: list[list[str]] = [[] for _ in range(nodes)]
         self.replayed: set[int] = set()
         self.unknown: set[int] = set()
+        self.lapses: dict[int, tuple[int, int]] = {}
         self.notes: dict[str, None] = {}
         # Nodes that a capture or a run has for itself, and which.
         self._held: dict[int, str] = {}
@@ -241,6 +260,8 @@ class _Read:
             self.sample[node] = sample
         if track.unknown:
             self.unknown.add(node)
+        if track.lapses:
+            self.lapses[node] = track.lapses, track.first_lapse_ps
         self.notes.update(dict.fromkeys(track.notes))
 
 

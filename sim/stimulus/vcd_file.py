@@ -3,8 +3,9 @@
 The levels at the file's first time are levels, not edges. A channel without a value there is 0. Of the nine values of
 VHDL, ``L`` and ``H`` are the levels 0 and 1. All other values, such as ``x``, ``z`` and ``U``, are not levels: the
 previous level holds, and a channel that begins with them has the level of its first known value. The first known level
-of such a strobe is therefore no edge (:attr:`.Track.unknown`). While a dump was off, between ``$dumpoff`` and
-``$dumpon``, changes are missing; a note reports that.
+of such a strobe is therefore no edge (:attr:`.Track.unknown`). A strobe that becomes unknown later keeps its level, and
+is counted (:attr:`.Track.lapses`). While a dump was off, between ``$dumpoff`` and ``$dumpon``, changes are missing; a
+note reports that.
 """
 
 import re
@@ -268,11 +269,12 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], 
             else:
                 raise dump.wrong(line, f"{token} has no $end")
         elif token == "$dumpoff":
+            samples.off = True
             since = samples.now if since is None else since
         elif token == "$dumpon":
             if since is not None and since < samples.now:
                 off.append((since, samples.now))
-            since = None
+            since, samples.off = None, False
         elif token not in ("$dumpvars", "$dumpall", "$end"):
             raise dump.wrong(line, f"not a value change: {token if head == '$' else token[:40]!r}")
     samples.settle()

@@ -44,7 +44,10 @@ def _columns(points: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def _path(text: str, decimals: int) -> str:
-    """The same path; lines have one point less where two are on the same spot, and no point that a column hides."""
+    """The same path; lines have one point less where two are on the same spot, and no point that a column hides.
+
+    A letter needs no blank before it.
+    """
     steps: list[Step] = [(letter, tuple(_rounded(rest, decimals).split())) for letter, rest in _STEP.findall(text)]
     out, last = [], ""
     for letter, group in groupby(steps, key=lambda step: step[0]):
@@ -53,9 +56,9 @@ def _path(text: str, decimals: int) -> str:
             own = list(_columns(own))
         for rest in own:
             # After M, further pairs are lines; a letter that repeats can be left out, but for M and z.
-            out.append(" ".join(rest) if letter == last == "L" else letter + " ".join(rest))
+            out.append(" " + " ".join(rest) if letter == last == "L" else letter + " ".join(rest))
             last = letter
-    return " ".join(out)
+    return "".join(out)
 
 
 def _style(text: str) -> str:

@@ -8,6 +8,8 @@ import pytest
 from hypermon.host.compare.estimates import Ratio, Samples
 from hypermon.host.compare.measures import BLOCKS, Measure, measured
 
+from tests.host.fake_board import FakeBoard
+
 from .conftest import US
 
 
@@ -89,3 +91,16 @@ def test_what_the_command_refuses(two, run_cli) -> None:
     for more, said in ((["--json", "--markdown"], "choose one"), (["--fail-if", "x"], "expected MEASURE")):
         status, out, [line] = run_cli("compare", first, second, *more)
         assert (status, out, said in line) == (2, "", True)
+
+
+def test_nothing_to_compare(make_run, two, run_cli) -> None:
+    """Runs without an item or a loss have no figure: that is no agreement."""
+    first, second = (make_run(FakeBoard(2).start().stop(10**6), name=name, board="sim:x").path for name in ("a", "b"))
+    for more in ([], ["--json"], ["--markdown"], ["--html", first.parent / "page.html"]):
+        status, out, [line] = run_cli("compare", first, second, *more)
+        assert (status, out) == (2, "")
+        assert line == (f"hypermon: {first}, {second}: nothing to compare: neither has an item, a loss or a state that "
+                        "a figure could be of")
+    assert not (first.parent / "page.html").exists()
+    # One side is enough for a table.
+    assert run_cli("compare", first, two()[0].path)[0] == 0

@@ -1,5 +1,6 @@
 """No command replaces a file of a recording by its output."""
 
+import os
 import random
 
 import pytest
@@ -66,3 +67,40 @@ def test_a_directory_of_tables(run, run_cli):
     assert status == 2
     assert "loss: this is a file of the recording" in err[0]
     assert not (run.path / "loss").exists()
+
+
+@pytest.mark.parametrize("place", ["directory", "missing", "recording"])
+@pytest.mark.parametrize("arguments", [
+    ["export", "RUN", "--to", "csv", "OUT"], ["export", "RUN", "--to", "vcd", "OUT"],
+    ["export", "RUN", "--to", "perfetto", "OUT"], ["export", "RUN", "--to", "ctf", "OUT"],
+    ["export", "RUN", "--to", "ctf2", "OUT"], ["analyse", "RUN", "rate", "-o", "OUT"],
+    ["report", "RUN", "-o", "OUT"], ["compare", "RUN", "RUN", "--html", "OUT"],
+    ["check", "RUN", "RULES", "--junit", "OUT"], ["echo", "-b", "usb:A", "-b", "usb:B", "-o", "OUT"]])
+def test_a_bad_output_is_refused_before_anything_is_computed(make_run, run_cli, tmp_path, arguments, place):
+    """The tables, which each of these commands needs and keeps, are not there afterwards."""
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    (tmp_path / "rules.toml").write_text(RULES)
+    out = {"directory": tmp_path / "directory", "missing": tmp_path / "none" / "x",
+           "recording": run.path / "loss.parquet"}[place]
+    (tmp_path / "directory").mkdir()
+    before = contents(run.path)
+    names = {"RUN": run.path, "OUT": out, "RULES": tmp_path / "rules.toml"}
+    status, printed, err = run_cli(*(names.get(word, word) for word in arguments))
+    said = {"missing": "there is no", "recording": "never overwritten",
+            "directory": "it exists already" if "ctf" in arguments[3] else "it is a directory"}[place]
+    assert (status, printed, len(err)) == (2, "", 1)
+    assert err[0].startswith(f"hypermon: {out}: ")
+    assert said in err[0]
+    assert contents(run.path) == before
+
+
+def test_an_output_in_a_folder_that_cannot_be_written(make_run, run_cli, tmp_path, monkeypatch):
+    """The system answers for the user; the administrator may write everywhere."""
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    before = contents(run.path)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and access(path, mode))
+    status, _, err = run_cli("analyse", run.path, "rate", "-o", tmp_path / "x")
+    assert (status, err) == (2, [f"hypermon: {tmp_path / 'x'}: nothing can be written in {tmp_path}; name a folder of "
+                                 "your own"])
+    assert contents(run.path) == before

@@ -1,5 +1,6 @@
 """What a board may miss of a stimulus is said, and what is not said to be missed is seen."""
 
+import itertools
 import random
 import shutil
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_a_strobe_of_no_width_in_a_dump(tmp_path: Path, changes: str, first: str
     ("xs b0 d #1100 1s #1200 0s #1300 1s", [(1_200_000, 0), (1_300_000, 16)]),
     ("zs b0 d #1100 0s #1200 1s", [(1_200_000, 16)]),
     ("xs b0 d #1100 zs #1200 1s 0s", []), ("xs b0 d", []),
-    ("xs 0s b0 d #1200 1s", None), ("b0 d #1200 1s", None), ("0s b0 d #1200 xs #1300 1s", None),
+    ("xs 0s b0 d #1200 1s", None), ("b0 d #1200 1s", None),
     ("0s bx d #1200 1s", None)])
 def test_a_strobe_that_begins_unknown(tmp_path: Path, changes: str, levels: list[tuple[int, int]] | None) -> None:
     """Its first known level is no edge, and that is said."""
@@ -175,6 +176,36 @@ def test_a_strobe_that_begins_unknown(tmp_path: Path, changes: str, levels: list
     assert lines == ([f"strobes whose first level is unknown: 1, at node 2, in {path}; the first known level counts "
                       "as the level at the start, so the change to it makes no item"] if levels is not None else [])
     assert complaints(made, CLOCK_HZ, kept=0b011) == []
+
+
+@pytest.mark.parametrize(("changes", "count", "first", "items"), [
+    ("0s b0 d #1200 xs #1300 1s", 1, 1200, 1), ("0s b0 d #1200 xs #1300 0s #1400 zs #1500 xs #1600 1s", 2, 1200, 1),
+    ("1s b0 d #1200 zs", 1, 1200, 0), ("xs b0 d #1200 1s #1300 xs #1400 1s", 1, 1300, 0),
+    ("0s b0 d #1200 1s #1300 xs #1400 zs #1500 1s", 1, 1300, 1),
+    ("0s b0 d #5 xs $dumpoff xs $end #9 $dumpon 0s $end", 1, 5, 0),
+    # No time passes, a data channel, what it was before it was known, and a dump that is off.
+    ("0s b0 d #1200 xs 1s", 0, 0, 1), ("0s b0 d #1200 bx d #1300 1s", 0, 0, 1), ("xs b0 d #1200 zs #1300 1s", 0, 0, 0),
+    ("0s b0 d #1200 $dumpoff xs bx d $end #1300 $dumpon 0s b0 d $end", 0, 0, 0)])
+def test_a_strobe_that_becomes_unknown(tmp_path: Path, changes: str, count: int, first: int, items: int) -> None:
+    """It keeps its level; the number of such times, and the first, are printed. A Saleae export is read likewise."""
+    head = "$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end #0 "
+    path, other = tmp_path / "x.vcd", tmp_path / "y.csv"
+    path.write_text(head + changes)
+    other.write_text("Time [s],d,s\n0,0,0\n5e-7,1,0\n2e-6,1,1\n3e-6,1,X\n4e-6,1,1\n")
+    ports = [f"{path}#2=d[0],d[1],d[2],d[3],s", f"{other}#1=d,d,d,d,s"]
+    alone = load([path], nodes=3, ports=ports[:1])
+    said = "strobes whose level becomes unknown: {}, the first at node {}, {}.000 ns, in {}; "
+    assert [line.split("; ")[0] + "; " for line in complaints(alone, CLOCK_HZ) if "level becomes" in line] == [
+        said.format(count, 2, first, path)] * bool(count)
+    strobe = [alone.initial[2] >> 4, *(alone.port >> 4).tolist()]
+    assert sum(now > before for before, now in itertools.pairwise(strobe)) == items
+    both = load([path, other], nodes=3, ports=ports)
+    (line,) = [line for line in complaints(both, CLOCK_HZ) if "level becomes" in line]
+    assert line.startswith(said.format(count + 1, *((2, first, path) if count else (1, 3000, other))))
+    assert [line for line in complaints(both, CLOCK_HZ, kept=1) if "level becomes" in line] == []
+    # Where a start moves the changes, it moves the place.
+    moved = load([other], nodes=3, ports=ports[1:], start_at="first")
+    assert said.format(1, 1, 3500, other)[:-2] in "".join(complaints(moved, CLOCK_HZ))
 
 
 def test_a_strobe_of_no_width_below_a_picosecond(tmp_path: Path) -> None:

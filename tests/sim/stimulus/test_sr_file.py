@@ -103,9 +103,12 @@ META = "[device 1]\ncapturefile=logic-1\nsamplerate=1 MHz\nunitsize=1\n" + "".jo
 
 
 @pytest.mark.parametrize(("change", "reason"), [
-    (("1 MHz", "fast"), "no samplerate"), (("1 MHz", "0"), "no samplerate"),
+    (("1 MHz", "fast"), "samplerate is 'fast': a frequency above 0 is expected, such as 1 MHz"),
+    (("1 MHz", "0"), "samplerate is '0': a frequency above 0"), (("1 MHz", "-5 kHz"), "samplerate is '-5 kHz': "),
+    (("1 MHz", ""), "samplerate is '': "),
     (("samplerate=1 MHz\n", ""), "no samplerate"),
-    (("unitsize=1", "unitsize=0"), "no unitsize"), (("unitsize=1", "unitsize=x"), "no unitsize"),
+    (("unitsize=1", "unitsize=0"), "unitsize is '0': a number of bytes from 1 to 4096 is expected"),
+    (("unitsize=1", "unitsize=x"), "unitsize is 'x': "), (("unitsize=1", "unitsize=-1"), "unitsize is '-1': "),
     (("unitsize=1\n", ""), "no unitsize"), (("capturefile=logic-1\n", ""), "no logic samples"),
     (("capturefile=logic-1", "capturefile=other"), "no logic samples"),
     (("[device 1]\n", ""), "metadata cannot be read"), (("probe5=E", "probe5=CLK"), "unknown channel E; there are D0"),
@@ -185,8 +188,10 @@ def test_memory_while_dense_samples_are_read(file):
 
 
 @pytest.mark.parametrize(("key", "value", "reason"), [
-    ("unitsize", "9" * 5000, "no unitsize"), ("unitsize", "5000", "its unitsize is 5000; 4096 is the most"),
-    ("samplerate", "9" * 5000, "no samplerate"), ("probe" + "9" * 5000, "x", "unknown channel")])
+    ("unitsize", "9" * 5000, f"its unitsize is '{'9' * 59}: a number"),
+    ("unitsize", "5000", "its unitsize is '5000': a number of bytes from 1 to 4096"),
+    ("samplerate", "9" * 5000, f"its samplerate is '{'9' * 59}: a frequency"),
+    ("probe" + "9" * 5000, "x", "unknown channel")])
 def test_metadata_of_somebody_else(file, key, value, reason):
     metadata = {"capturefile": "logic-1", "samplerate": "1 MHz", "unitsize": "1"} | {key: value}
     path = session(file, [1], metadata="[device 1]\n" + "".join(f"{k}={v}\n" for k, v in metadata.items()))

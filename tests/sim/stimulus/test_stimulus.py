@@ -225,6 +225,17 @@ def test_start_at_first(files):
         "the stimulus lasts 9,000,000 s, and the board sends its counters once per second; its first change is at "
         "9,000,000 s (`hypermon sim --start-at first` leaves out the time before)")
     assert moved(None, "3599999999999,0,5\n")[1] == []
+    # The option is named if it shortens the stimulus; it does not shorten a silence between two changes.
+    lasts = "the stimulus lasts {:,} s, and the board sends its counters once per second; "
+    pause = "its longest time without a change is {:,} s, from {:,} s on"
+    remedy = "its first change is at {:,} s (`hypermon sim --start-at first` leaves out the time before)"
+    assert moved(None, "0,0,5\n5000000000,0,6\n1000000000000000,0,5\n")[1][0] == (
+        lasts.format(1_000_000) + pause.format(999_995, 5))
+    assert moved(None, "7200000000000,0,5\n19800000000000,0,6\n")[1][0] == (
+        lasts.format(19_800) + remedy.format(7200) + "; " + pause.format(12_600, 7200))
+    assert moved("first", "7200000000000,0,5\n19800000000000,0,6\n")[1] == [
+        "--start-at first: all times are 7,199,999,999,000,000 ps earlier than in the stimulus",
+        lasts.format(12_600) + pause.format(12_600, 0)]
     for text in ("last", "first,", "first,x", "first,-1", "", "first,9223372036854775.808"):
         with pytest.raises(InputError, match=f"--start-at {text}: not first or first,NS"):
             moved(text)
