@@ -184,14 +184,12 @@ def _name(kind: int, dictionary: Dictionary | None) -> str:
 
 
 def _latency(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Measure, Samples | Ratio]:
-    """Messages. If a key is used again, a lost item can shift all later pairs of it."""
-    rows = db.execute("select sent_ps, latency_ps from messages where name = ? and latency_ps is not null",
-                      [name]).fetchnumpy()
-    again = db.execute("select count(*) from (select 1 from messages where name = ? group by key, sender, receiver "
-                       "having count(*) > 1)", [name]).fetchone() != (0,)
-    lost = math.inf if again and part.lost else part.lost
-    return {Measure("latency", name): Samples(rows["latency_ps"], part.block(rows["sent_ps"]), part.blocks, lost, lost,
-                                              part.apart_ps)}
+    """Messages. One that a loss leaves open may have another latency, and counts as missing."""
+    rows = db.execute("select sent_ps, latency_ps from messages where name = ? and latency_ps is not null "
+                      "and lost_ps is null", [name]).fetchnumpy()
+    open_ = db.execute("select count(lost_ps) from messages where name = ?", [name]).fetchall()[0][0]
+    return {Measure("latency", name): Samples(rows["latency_ps"], part.block(rows["sent_ps"]), part.blocks,
+                                              part.lost + open_, part.lost, part.apart_ps)}
 
 
 def _states(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Measure, Samples | Ratio]:

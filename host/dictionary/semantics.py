@@ -9,9 +9,12 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 ``row`` is the row number in the files of the named events. A key is text. A state whose end was not seen has neither
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
-when the node first lost something. If one endpoint of a message was not seen, the columns of that endpoint are null.
-``lost_ps`` of a message states that its endpoints may belong to different messages: other messages are like it, and the
-sender lost something before it sent, or the receiver before it received, at that time first.
+when the node first lost something. An event that was cut short is lost, too, unless its id is known and is none that
+could matter. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
+states that its endpoints may belong to different messages: its key can occur again, and losses of both of its nodes, or
+one of them if other messages that were seen are like it, can have hidden the right endpoints. It is the time of the
+first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name between these nodes
+was seen twice.
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
@@ -37,6 +40,8 @@ TABLES = tuple(_COLUMNS)
 _WHOLE = "decimal(20,0)"
 #: Bits of the integers that a double represents exactly.
 _EXACT_BITS = 53
+#: A key of at most this many bits counts as one that occurs again.
+_NARROW_BITS = 8
 
 
 def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
@@ -99,6 +104,14 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
     return " union all ".join(parts)
 
 
+def _lost(dictionary: Dictionary, *ways: str) -> str:
+    """Between which times events that have these roles may be missing, by node: losses, and events that were cut short.
+    """
+    ids = ", ".join(str(kind.id) for kind in dictionary.events if any(getattr(kind, way) is not None for way in ways))
+    return ("select node, from_ps, to_ps from loss union all select node, time_ps, time_ps from events "
+            f"where aborted and (event is null or event in ({ids}))")
+
+
 def _states(dictionary: Dictionary) -> list[str]:
     """An end closes the most recently begun span of its name and key, unless the node lost something between them.
 
@@ -120,7 +133,8 @@ def _states(dictionary: Dictionary) -> list[str]:
         spans as (select node, name, key, time_ps as begin_ps, end_ps, row as begin_row, end_row from pairs
                   where part = 1),
         marks as (select *, begin_ps as at_ps, null::bigint as from_ps, false as lost from spans union all by name
-                  select node, greatest(to_ps, from_ps + 1) as at_ps, from_ps, true as lost from loss),
+                  select node, greatest(to_ps, from_ps + 1) as at_ps, from_ps, true as lost
+                  from ({_lost(dictionary, "begin", "end")})),
         seen as (select *, min(from_ps) over (partition by node order by at_ps desc, lost rows unbounded preceding)
                  as since_ps from marks),
         cut as (select *, if(since_ps < begin_ps, begin_ps, since_ps) as gap_ps,
@@ -132,7 +146,8 @@ def _states(dictionary: Dictionary) -> list[str]:
 def _messages(dictionary: Dictionary) -> list[str]:
     """Among messages of one name, sender, receiver and key, the first sent is the first received, and so on.
 
-    That is not known after a loss if there are several. ``losses`` : when each node first lost something.
+    That is not known after a loss if there are several, or may be. ``losses`` : when each node first lost something;
+    ``until`` : until when it did.
     """
     by_peer: dict[bool, list[str]] = {}
     for kind in dictionary.events:
@@ -153,24 +168,39 @@ def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
                           ("receives", "peer as sender, node as receiver", _edges(dictionary, ("receive",)))))
     same = " and ".join(f"sends.{column} = receives.{column}" for column in
                         ("name", *(("sender", "receiver") if peer else ()), "key", "nth"))
-    # Without a peer, any node's loss may hide a message that is like it.
-    firsts = ("if(losses[sender] < sent_ps, losses[sender], null)",
-              "if(losses[receiver] < received_ps, losses[receiver], null)") if peer else (
-        "if(lost < greatest(sent_ps, received_ps), lost, null)",)
+    narrow = ", ".join(map(text, _narrow(dictionary, names))) or "null"
+    # If the sender lost nothing before it sent, its number is right; likewise the receiver. A message that is like
+    # no other is matched wrongly only if each of two lost an endpoint. Without a peer, any loss may hide one.
+    doubt = """case when several then least(if(losses[sender] < sent_ps, losses[sender], null),
+                                           if(losses[receiver] < received_ps, losses[receiver], null))
+                    when losses[sender] < received_ps and losses[receiver] < received_ps
+                         or losses[sender] < sent_ps and until[receiver] > received_ps
+                    then least(losses[sender], losses[receiver]) end""" if peer else (
+        "if(lost < greatest(sent_ps, received_ps), lost, null)")
     return f"""
+        from (with {asked},
+             matched as (select coalesce(sends.name, receives.name) as name, coalesce(sends.key, receives.key) as key,
+                         coalesce(sends.sender, receives.sender) as sender,
+                         coalesce(receives.receiver, sends.receiver) as receiver, sends.time_ps as sent_ps,
+                         receives.time_ps as received_ps, sends.row as send_row, receives.row as receive_row,
+                         coalesce(sends.several, false) or coalesce(receives.several, false) as several
+                         from sends full join receives on {same}),
+             again as (select distinct name, {ends}true as again from matched where several or name in ({narrow})),
+             gone as (select map(list(node), list(from_ps)) as losses, map(list(node), list(to_ps)) as until,
+                      min(from_ps) as lost
+                      from (select node, min(from_ps) as from_ps, max(to_ps) as to_ps
+                            from ({_lost(dictionary, "send", "receive")}) group by node))
         select name, nullif(key, '') as key, sender, receiver, sent_ps, received_ps,
                received_ps - sent_ps as latency_ps,
-               if(several and sent_ps + received_ps is not null, least({", ".join(firsts)}), null) as lost_ps,
-               send_row, receive_row
-        from (with {asked}
-              select coalesce(sends.name, receives.name) as name, coalesce(sends.key, receives.key) as key,
-                     coalesce(sends.sender, receives.sender) as sender,
-                     coalesce(receives.receiver, sends.receiver) as receiver, sends.time_ps as sent_ps,
-                     receives.time_ps as received_ps, sends.row as send_row, receives.row as receive_row,
-                     sends.several or receives.several as several
-              from sends full join receives on {same}),
-             (select map(list(node), list(from_ps)) as losses, min(from_ps) as lost
-              from (select node, min(from_ps) as from_ps from loss group by node))"""
+               if(again and sent_ps + received_ps is not null, {doubt}, null) as lost_ps, send_row, receive_row
+        from matched left join again using (name{", sender, receiver" if peer else ""}), gone)"""
+
+
+def _narrow(dictionary: Dictionary, names: list[str]) -> list[str]:
+    """The messages whose keys can occur again for all that is known, because there are few, or none."""
+    keys = {(name, next((field.bits for field in kind.fields if field.name == kind.key), 0))
+            for kind in dictionary.events for name in (kind.send, kind.receive) if name is not None and name in names}
+    return sorted({name for name, bits in keys if bits is not None and bits <= _NARROW_BITS})
 
 
 def _counters(dictionary: Dictionary, kinds: dict[str, str]) -> list[str]:

@@ -5,10 +5,14 @@ import math
 
 import numpy as np
 import pytest
+from hypermon.hdl.layout import Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.compare.estimates import Ratio, Samples
 from hypermon.host.compare.measures import BLOCKS, Measure, measured
 
+from tests.host.conftest import event_item
 from tests.host.fake_board import FakeBoard
+from tests.host.telling import BOOK
 
 from .conftest import US
 
@@ -39,6 +43,20 @@ def test_losses_widen(two) -> None:
     assert found[Measure("latency", "cast")].missing == math.inf
     assert found[Measure("share", "it's a job")].more == math.inf
     assert found[Measure("lost", "")].part.sum() == 5
+
+
+def test_messages_that_a_loss_leaves_open_are_missing(make_run, tmp_path, run_cli) -> None:
+    """An item is lost, so the later messages of this key may be matched wrongly: their latencies are not known."""
+    modes = ItemModes.of([ItemMode.EVENT] * 2)
+    board = FakeBoard(nodes=2, window=Window.CLOCK, sink=Sink.EXTENDED).start()
+    board.items([event_item(1000 * at, at % 2, 6 + at % 2, 1, 0) for at in range(2, 8)], modes)
+    board.loss([(0, 1, 3500, 3500)])
+    run = make_run(board.stop(10_000), modes=["event", "event"], item_timeout_clocks=1000)
+    (tmp_path / "book.toml").write_text(BOOK)
+    assert run_cli("decode", run.path, "--dictionary", tmp_path / "book.toml")[0] == 0
+    found = measured([run])[Measure("latency", "cast")]
+    assert isinstance(found, Samples)
+    assert (found.values.tolist(), found.missing, found.wrong) == ([10 * US], 3, 1)
 
 
 def test_a_loss_of_items_counts(make_run, losing_run) -> None:

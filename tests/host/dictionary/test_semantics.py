@@ -12,7 +12,7 @@ from hypermon.host.export.brackets import Span
 from hypermon.host.run import Run
 
 from tests.host.pairing import Edge, pair
-from tests.host.telling import made_up
+from tests.host.telling import BOOK, made_up
 
 
 def test_states_and_counters(told) -> None:
@@ -29,6 +29,7 @@ def test_states_and_counters(told) -> None:
                 edges.append(Edge(number, time, job if kind != 1 else None, job if kind != 2 else None,
                                   payload[0] if payload else None))
         gaps = [(row["from_ps"], row["to_ps"]) for row in lost if row["node"] == node]
+        gaps += [(time, time + 1) for time, own, kind, _, aborted in rows if aborted and own == node and kind <= 3]
         spans = pair(edges, gaps)[0]
         through += sum(span.last is not None for span in pair(edges)[0]) - sum(span.last is not None for span in spans)
         for span in spans:
@@ -47,7 +48,7 @@ def test_states_and_counters(told) -> None:
 
 
 def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = made_up(random.Random(2), 3000)
+    rows = [(*row, aborted and at > 2000) for at, (*row, aborted) in enumerate(made_up(random.Random(2), 3000))]
     run = told(rows)
     named = {number: row for number, row in enumerate(rows) if row[2] < 99 and not row[4]}
     sent: dict = {}
@@ -59,6 +60,9 @@ def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
             what = "cast", str(payload[0]), None
         if kind in (4, 5, 6, 7):
             (sent if kind in (4, 6) else received).setdefault(what, []).append((time, number, node))
+    # An event that was cut short is lost.
+    cut = {node: [time for time, own, kind, _, aborted in rows if own == node and aborted and 4 <= kind <= 7]
+           for node in range(4)}
     wanted = set()
     for what in {*sent, *received}:
         ours, theirs = sent.get(what, []), received.get(what, [])
@@ -67,18 +71,36 @@ def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
             b = theirs[nth] if nth < len(theirs) else (None, None, None)
             ends = what[2] or (a[2], b[2])
             latency = b[0] - a[0] if a[0] is not None and b[0] is not None else None
-            wanted.add((*what[:2], *ends, a[0], b[0], latency, None, a[1], b[1]))
+            lost = doubt(cut, a[0], b[0], *ends, max(len(ours), len(theirs)) > 1,
+                         what[2] is not None) if latency is not None else None
+            wanted.add((*what[:2], *ends, a[0], b[0], latency, lost, a[1], b[1]))
     found = [tuple(row.values()) for row in run.messages().to_pylist()]
     assert len(found) == len(wanted) > 500
     assert set(found) == wanted
-    backwards = sum(row[6] is not None and row[6] < 0 for row in wanted)
-    assert backwards > 10
+    known = [row[6] for row in wanted if row[6] is not None and row[7] is None]
+    uncertain = sum(row[7] is not None for row in wanted)
+    backwards = sum(latency < 0 for latency in known)
+    assert min(backwards, uncertain) > 10
     assert cli._run(["check", str(run.path), "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "messages": len(wanted), "matched": sum(row[6] is not None for row in wanted),
         "sent_only": sum(row[5] is None for row in wanted), "received_only": sum(row[4] is None for row in wanted),
-        "backwards": backwards, "beyond": backwards, "least_ps": min(row[6] for row in wanted if row[6] is not None),
-        "uncertain": 0}
+        "backwards": backwards, "beyond": backwards, "least_ps": min(known),
+        "uncertain": uncertain}
+
+
+def doubt(cut: dict[int, list[int]], sent: int, received: int, sender: int, receiver: int, several: bool,
+          peer: bool) -> int | None:
+    """The first loss that leaves a match open, of messages whose keys occur again."""
+    if not peer:
+        return min((time for own in cut.values() for time in own if time < max(sent, received)), default=None)
+    first = [min(cut[node], default=None) for node in (sender, receiver)]
+    if several:
+        return min((at for at, until in zip(first, (sent, received), strict=True) if at is not None and at < until),
+                   default=None)
+    if None in first or not (max(first) < received or (first[0] < sent and max(cut[receiver]) > received)):
+        return None
+    return min(first)
 
 
 def test_a_match_after_a_loss_is_uncertain(told, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +126,37 @@ def test_a_match_after_a_loss_is_uncertain(told, capsys: pytest.CaptureFixture[s
         "least_ps": window, "uncertain": 3}
     assert cli._run(["check", str(run.path)]) == 4
     assert "after losses 3 may be matched wrongly, which leaves them undecided" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("narrow", "twice", "losses", "uncertain"), [
+    (True, False, [(0, 1, 20, 30), (1, 1, 20, 30)], True), (True, False, [(0, 1, 20, 30)], False),
+    (True, False, [(1, 1, 20, 30)], False), (True, False, [(0, 1, 20, 30), (1, 1, 60, 70)], False),
+    (True, False, [(0, 1, 2, 3), (1, 1, 60, 70)], True), (True, False, [(0, 1, 20, 30), (2, 1, 20, 30)], False),
+    (False, False, [(0, 1, 20, 30), (1, 1, 20, 30)], False), (False, True, [(0, 1, 20, 30), (1, 1, 20, 30)], True)])
+def test_a_key_that_comes_again(told, narrow, twice, losses, uncertain) -> None:
+    """The message is sent at 10 and one like it received at 50: it is another's if an endpoint of each is lost."""
+    book = BOOK if narrow else BOOK.replace('sequence = "u8"', 'sequence = "u16"')
+    key = bytes([7] if narrow else [7, 0])
+    other = bytes([8] if narrow else [8, 0])
+    rows = [(10, 0, 4, b"\1" + key, False), (50, 1, 5, b"\0" + key, False),
+            *((at, 0, 4, b"\1" + other, False) for at in (80, 90) if twice)]
+    window = 800_000
+    run = told([(time * window, *row) for time, *row in rows], losses, book=book)
+    [found] = [row for row in run.messages().to_pylist() if row["latency_ps"] is not None]
+    assert (found["lost_ps"] is not None) == uncertain
+    assert found["lost_ps"] in (None, min(row["from_ps"] for row in run.loss().to_pylist()))
+
+
+@pytest.mark.parametrize(("node", "event", "end"), [
+    (0, 2, False), (0, None, False), (1, 2, True), (0, 4, True), (0, 99, True)])
+def test_an_event_that_was_cut_short_is_lost(told, node, event, end) -> None:
+    """An end, or what it was is not known: the state is known to last until there, not until the loss that cut it."""
+    window = 800_000
+    run = told([(time * window, *row) for time, *row in [
+        (10, 0, 1, b"\5", False), (20, node, event, b"", True), (40, 0, 2, b"\5\0\0", False)]],
+        [(0, 1, 21, 30)] if not end else [])
+    [found] = run.states().to_pylist()
+    assert (found["end_ps"], found["lost_ps"]) == ((40 * window, None) if end else (None, 20 * window))
 
 
 def test_a_right_run(told, capsys: pytest.CaptureFixture[str]) -> None:

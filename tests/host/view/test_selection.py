@@ -25,7 +25,7 @@ BEGIN, END = 150 * 10**6, 250 * 10**6
 
 def losing(told):
     window = 800_000        # of the losses' times, in ps
-    rows = made_up(random.Random(8), 3000)
+    rows = [(*row[:4], False) for row in made_up(random.Random(8), 3000)]
     at, end = BEGIN // window, END // window
     return told(rows, [(1, 7, at + 5, at + 20), (3, 2, at - 5, at + 5), (0, 4, end - 5, end + 5), (2, 9, 3000, 3100)],
                 rows[-1][0] // window + 1)

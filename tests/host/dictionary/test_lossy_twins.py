@@ -1,0 +1,160 @@
+"""One program recorded twice, whole and with losses: what the lossy run says of its states and messages is true."""
+
+import heapq
+import random
+from pathlib import Path
+
+import pytest
+from hypermon.host.cli import _run
+from hypermon.host.dictionary.run_dictionary import FRAMED
+from hypermon.host.recording.writer import RunWriter
+from hypermon.host.run import Run
+
+BOOK = """
+begin = { id = 1, fields = { job = "u8" }, begin = "job", key = "job" }
+end = { id = 2, fields = { job = "u8" }, end = "job", key = "job" }
+work = { id = 3, end = "rest", begin = "work" }
+rest = { id = 4, end = "work", begin = "rest" }
+call = { id = 5, begin = "call" }
+back = { id = 6, end = "call" }
+send = { id = 7, fields = { peer = "u8", number = "u8" }, send = "border", peer = "peer", key = "number" }
+receive = { id = 8, fields = { peer = "u8", number = "u8" }, receive = "border", peer = "peer", key = "number" }
+cast = { id = 9, fields = { number = "u16" }, send = "cast", key = "number" }
+caught = { id = 10, fields = { number = "u16" }, receive = "cast", key = "number" }
+ping = { id = 11, fields = { peer = "u8" }, send = "ping", peer = "peer" }
+pong = { id = 12, fields = { peer = "u8" }, receive = "ping", peer = "peer" }
+"""
+NODES, NIBBLE_NS = 16, 1000
+#: Numbers of messages come again after so many.
+AGAIN = 16
+
+
+class Program:
+    """Nodes that have nested states and send to each other; now and then one is silent, so that framing recovers."""
+
+    def __init__(self, seed: int):
+        self.rng = random.Random(seed)
+        self.free = [1000 + self.rng.randrange(500) for _ in range(NODES)]
+        self.inbox: list[list] = [[] for _ in range(NODES)]
+        self.jobs: list[list[int]] = [[] for _ in range(NODES)]
+        self.calls, self.works = [0] * NODES, [False] * NODES
+        self.sent: dict = {}
+        self.writes: list[tuple[int, int, int]] = []
+
+    def put(self, node: int, *data: int) -> int:
+        nibbles = [len(data), *(half for byte in data for half in (byte & 15, byte >> 4))]
+        self.writes += [(self.free[node] + k * NIBBLE_NS, node, value) for k, value in enumerate(nibbles)]
+        end = self.free[node] + len(nibbles) * NIBBLE_NS
+        self.free[node] = end + self.rng.randrange(NIBBLE_NS, 30 * NIBBLE_NS)
+        return end
+
+    def step(self) -> None:
+        rng, node = self.rng, min(range(NODES), key=self.free.__getitem__)
+        peer = (node + rng.choice([1, 2, NODES - 1])) % NODES
+        what = rng.choice(["job", "job", "phase", "call", "border", "border", "cast", "ping"])
+        if rng.random() < 0.02:
+            self.free[node] += 11_000_000
+        elif self.inbox[node] and self.inbox[node][0][0] < self.free[node]:
+            self.put(node, *heapq.heappop(self.inbox[node])[2])
+        elif what == "job":
+            opens = not self.jobs[node] or rng.random() < 0.5
+            job = rng.randrange(8) if opens else self.jobs[node].pop(rng.randrange(len(self.jobs[node])))
+            self.jobs[node] += [job] if opens else []
+            self.put(node, 1 if opens else 2, job)
+        elif what == "phase":
+            self.works[node] = not self.works[node]
+            self.put(node, 3 if self.works[node] else 4)
+        elif what == "call":
+            opens = not self.calls[node] or rng.random() < 0.5
+            self.calls[node] += 1 if opens else -1
+            self.put(node, 5 if opens else 6)
+        else:
+            of = "cast" if what == "cast" else (what, node, peer)
+            number = self.sent[of] = self.sent.get(of, -1) + 1
+            said, heard = {"border": ((7, peer, number % AGAIN), (8, node, number % AGAIN)),
+                           "cast": ((9, number % AGAIN, 0), (10, number % AGAIN, 0)),
+                           "ping": ((11, peer), (12, node))}[what]
+            heapq.heappush(self.inbox[peer], (self.put(node, *said) + 2000, len(self.writes), heard))
+
+    def write(self, path: Path) -> None:
+        rows = sorted(row for time, node, value in self.writes for row in
+                      ((time - 40, node, value), (time, node, 16 | value), (time + 80, node, value)))
+        path.write_text("time_ns,node,port\n" + "".join(f"{time},{node},{port}\n" for time, node, port in rows))
+
+
+def framed(run: Path, book: Path) -> Run:
+    assert _run(["decode", str(run), "--framing", "event", "--dictionary", str(book)]) == 0
+    return Run(run)
+
+
+@pytest.fixture(scope="module")
+def played(tools, tmp_path_factory):
+    """The stimulus, the dictionary, and the whole run."""
+    folder = tmp_path_factory.mktemp("twins")
+    program = Program(3)
+    for _ in range(2000):
+        program.step()
+    program.write(folder / "play.csv")
+    (folder / "book.toml").write_text(BOOK)
+    assert _run(["sim", str(folder / "play.csv"), "-o", str(folder / "whole"), "--window", "1"]) == 0
+    truth = framed(folder / "whole", folder / "book.toml")
+    assert truth.decode()["complete"]
+    return folder, truth
+
+
+def without_blocks(run: Path, new: Path, rng: random.Random) -> None:
+    """The recording of a link that loses blocks."""
+    data, blocks = (run / "stream.bin").read_bytes(), []
+    while data:
+        size = 48 + -(-int.from_bytes(data[12:16], "little") // 16) * 16
+        blocks.append(data[:size])
+        data = data[size:]
+    gone = set(rng.sample(range(1, len(blocks) - 1), max(len(blocks) // 20, 1)))
+    with RunWriter(new, Run(run).info) as writer:
+        writer.append(b"".join(block for at, block in enumerate(blocks) if at not in gone))
+        writer.close(how="test", duration_ps=12345)
+
+
+def compared(truth: Run, lossy: Run) -> tuple[int, ...]:
+    """How many states ended, and were lost; how many messages are sure, and in doubt. Asserts that all are true."""
+    whole, states = ({(row["node"], row["name"], row["key"], row["begin_ps"]): row for row in run.states().to_pylist()}
+                     for run in (truth, lossy))
+    true = {key: row["end_ps"] for key, row in whole.items()}
+    assert set(states) <= set(true)
+    ended = {key: row["end_ps"] for key, row in states.items() if row["end_ps"] is not None}
+    assert ended == {key: true[key] for key in ended}
+    lost = {key: row["lost_ps"] for key, row in states.items() if row["lost_ps"] is not None}
+    assert [key for key, until in lost.items() if true[key] is not None and true[key] < until] == []
+    # Both endpoints were seen, and nothing was lost between them.
+    seen = set(lossy.sql(f"select node, time_ps from {Path(FRAMED).stem} where not aborted").fetchall())
+    gaps = lossy.loss().to_pylist()
+    for key, end in true.items():
+        node, *_, begin = key
+        known = {(node, begin), (node, end)} <= seen and not any(
+            gap["node"] == node and gap["from_ps"] < end and gap["to_ps"] > begin for gap in gaps)
+        assert not known or ended.get(key) == end
+    columns = ["name", "key", "sender", "receiver", "sent_ps", "received_ps"]
+    pairs = {tuple(row[name] for name in columns) for row in truth.messages().to_pylist()}
+    found = [row for row in lossy.messages().to_pylist() if row["latency_ps"] is not None]
+    sure = {tuple(row[name] for name in columns) for row in found if row["lost_ps"] is None}
+    assert sure <= pairs
+    return len(ended), len(lost), len(sure), len(found) - len(sure)
+
+
+@pytest.mark.parametrize("rate", ["1e5", "1e6"])
+def test_losses_of_the_board(played, tmp_path: Path, rate: str) -> None:
+    folder, truth = played
+    assert _run(["sim", str(folder / "play.csv"), "-o", str(tmp_path / "run"), "--window", "1", "--drain-rate",
+                 rate]) == 0
+    lossy = framed(tmp_path / "run", folder / "book.toml")
+    assert lossy.decode()["lost"] > 100
+    assert min(compared(truth, lossy)[:3]) > 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_losses_of_the_link(played, tmp_path: Path, seed: int) -> None:
+    folder, truth = played
+    without_blocks(truth.path, tmp_path / "run", random.Random(seed))
+    lossy = framed(tmp_path / "run", folder / "book.toml")
+    assert lossy.decode()["missing_blocks"] > 0
+    assert min(compared(truth, lossy)) > 0
