@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -317,6 +318,7 @@ def test_merged_by_a_known_offset(apart, tmp_path):
     ({}, ["--offset", "{1}=x"], "expected RUN=MS"),
     ({}, ["--offset", "{1}=0.0000011"], "1,100 ps is no whole number of nanoseconds"),
     ({}, ["--offset", "{1}=-1e-9"], "-1 ps is no whole number of nanoseconds"),
+    ({}, ["--offset", "{1}=3", "--offset", "{1}=4"], "is given twice"),
     ({}, ["--offset", "{0}=3"], "the time of the first recording is the time of all"),
     ({"end": False}, [], "it has no end"),
 ])
@@ -333,6 +335,17 @@ def test_what_cannot_be_merged(apart, tmp_path, capsys, change, options, said):
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run0", "run1"]
+
+
+def test_a_recording_and_its_copy_are_not_merged(apart, tmp_path):
+    """By a link, or by a copy under another name, its items would be there twice."""
+    _, (run, _) = apart()
+    (tmp_path / "link").symlink_to(run.path)
+    shutil.copytree(run.path, tmp_path / "copy")
+    for other in ("link", "copy"):
+        with pytest.raises(HypermonError, match=f"run0 and .*/{other} are the same recording"):
+            merge([run.path, tmp_path / other], tmp_path / "both")
+        assert not (tmp_path / "both").exists()
 
 
 @pytest.mark.parametrize("times", [(None, -10**9), (10**18, None), (-5 * 10**9, -1)])
