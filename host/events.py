@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.blocks.item_modes import ItemMode
@@ -75,10 +76,12 @@ def framed_file(run: DecodedRun) -> Path | None:
 def _framed(run: DecodedRun) -> Iterator[pa.Table]:
     """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
-    begin = (run.info.configuration.get("trimmed") or {}).get("from_ps")
-    if isinstance(begin, int):
-        for node in range(run.info.nodes):
-            framer.lose(node, begin, begin)     # it begins anywhere in an event
+    for part, how in run.aligned_parts():
+        cut = (part.info.configuration.get("trimmed") or {}).get("from_ps")
+        if isinstance(cut, int):
+            begin = int(how.times(np.array([cut]))[0])
+            for node in range(how.nodes):
+                framer.lose(how.first_node + node, begin, begin)    # it begins anywhere in an event
     held: list[pa.Table] = []
     for batch in run.batches(columns=["time_ps", "node", "nibble"]):
         nibbles = batch.drop_null()

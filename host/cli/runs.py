@@ -445,9 +445,12 @@ def merge(runs: tuple[Path, ...], out: Path, offsets: tuple[str, ...]) -> None:
         try:
             if Path(name) not in runs or not abs(float(ms)) < _OFFSET_MS:
                 raise ValueError
-            known[Path(name)] = round(Decimal(ms) * 10**9)
+            offset = round(Decimal(ms) * 10**9)
         except ValueError:
             raise HypermonError(f"--offset {text}: expected RUN=MS, one of the runs and a time in ms") from None
+        if Path(name) in known:
+            raise HypermonError(f"--offset {text}: the offset of {name} is given twice")
+        known[Path(name)] = offset
     if len(set(runs)) < max(len(runs), 2):
         raise HypermonError("merge: give at least two different runs")
     with busy_line(f"merging into {out}"):

@@ -13,7 +13,6 @@ from hypermon.host.analysis.query import create_view
 from hypermon.host.analysis.stats import is_accounted
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
-from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -69,21 +68,13 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         db.close()
 
 
-def _parts(run: DecodedRun, done: dict[str, Any]) -> list[tuple[RunDirectory, Alignment]]:
-    """The recordings of each board, and how their times and nodes become those of the run."""
-    parts = run.parts()
-    if not parts:
-        return [(run, Alignment(run.info.board, 0, run.info.nodes, "first"))]
-    return [(part, Alignment(**said)) for part, said in zip(parts, done["boards"], strict=True)]
-
-
 def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection,
              tables: Iterable[str]) -> list[Extent]:
     """From when to when each node was recorded, according to its items and its board's stop."""
     times = " union all ".join(f"select node, time_ps from {table}" for table in tables)
     newest = dict(db.execute(f"select node, max(time_ps) from ({times}) group by node").fetchall())
     found: list[Extent] = []
-    for board, (part, how) in enumerate(_parts(run, done)):
+    for board, (part, how) in enumerate(run.aligned_parts()):
         scale = part.info.scale
         begins = done["begins"] if part is run else 0
         stop = (part.info.end or {}).get("duration_ps")
@@ -95,11 +86,11 @@ def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnectio
         if stop is not None:
             margin = 0 if part.info.board.startswith("sim:") else _STOP_PS
             last = max(last, int(how.times(np.array([stop]))[0]) - margin)
-        trimmed = run.info.configuration.get("trimmed") or {}
+        trimmed = part.info.configuration.get("trimmed") or {}
         if isinstance(trimmed.get("from_ps"), int):
-            first = max(first, trimmed["from_ps"])
+            first = max(first, int(how.times(np.array([trimmed["from_ps"]]))[0]))
         if isinstance(trimmed.get("to_ps"), int):
-            last = min(last, trimmed["to_ps"] - 1)
+            last = min(last, int(how.times(np.array([trimmed["to_ps"]]))[0]) - 1)
         found += [Extent(first, max(last, first), board)] * how.nodes
     return found
 
@@ -109,7 +100,7 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
     """Creates the table ``gaps``: losses, incomplete items, and what filters and accounting leave open."""
     db.execute(f"create temp table gaps ({GAPS})")
     # The overflow packet of an ITM does not say how many items were lost.
-    vague = [how.first_node + node for part, how in _parts(run, done) for node in range(how.nodes)
+    vague = [how.first_node + node for part, how in run.aligned_parts() for node in range(how.nodes)
              if part.info.itm_nodes >> node & 1]
     unknown = f"if(node in ({', '.join(map(str, vague))}), {MANY}, 0)" if vague else "0"
     db.execute(f"insert into gaps select node, from_ps, to_ps, lost + {unknown}, 'loss', false from loss")
@@ -127,7 +118,7 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
         all_of(node, rejected, "filter")
     for node in _unsure(run, done):
         all_of(node, MANY, "unsure")
-    for part, how in _parts(run, done):
+    for part, how in run.aligned_parts():
         for node, n, cause in kept_back(part.info, how.nodes, done["discarded"]):
             all_of(how.first_node + node, n, cause)
     if rows:
@@ -150,9 +141,10 @@ def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
 
 def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
     """The nodes of which more may be missing than was counted, or of which nothing was recorded."""
-    trimmed = run.info.configuration.get("trimmed") or {}
-    kept = trimmed.get("nodes")
-    missing = [node for node in range(run.info.nodes) if isinstance(kept, list) and node not in kept]
+    missing = []
+    for part, how in run.aligned_parts():
+        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
+        missing += [how.first_node + node for node in range(how.nodes) if isinstance(kept, list) and node not in kept]
     if is_accounted(run, done):
         return missing
     links = [*done.get("links_unsure", []), *done.get("links_absent", [])]

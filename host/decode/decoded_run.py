@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decode import decode_run, stream_tables, tables_needed
 from hypermon.host.decode.soundness import check_batch, check_events, checked_loss
 from hypermon.host.decode.table_files import (
@@ -37,6 +38,13 @@ class DecodedRun(RunDirectory):
     def decode(self) -> dict[str, Any]:
         """Decodes unless that is done. Returns the :class:`.Summary` as plain values."""
         return decode_run(self, tell=self.tell)
+
+    def aligned_parts(self) -> list[tuple[RunDirectory, Alignment]]:
+        """The recordings of each board, and how their times and nodes become those of the run; one board: itself."""
+        parts = self.parts()
+        if not parts:
+            return [(self, Alignment(self.info.board, 0, self.info.nodes, "first"))]
+        return [(part, Alignment(**said)) for part, said in zip(parts, self.decode()["boards"], strict=True)]
 
     def event_files(self) -> list[Path]:
         """The files that contain the events: in order, one board after the other. Decodes first if needed.

@@ -47,10 +47,12 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
     Raises
     ------
     HypermonError
-        if ``out`` exists, the run was recorded without events, or it has none of the times.
+        if ``out`` exists, the run was recorded without events, it has none of the times, or an earlier cut has removed
+        all of the nodes.
     """
     run.refuse_without_events()
     _refuse_outside(run, selection)
+    selection = _remaining(run, selection)
     if run.info.boards:
         return _trim_boards(run, out, selection)
     done = run.decode()
@@ -77,6 +79,23 @@ def _refuse_outside(run: Run, selection: Selection) -> None:
     if (selection.to_ps is not None and selection.to_ps <= first) or (
             selection.from_ps is not None and selection.from_ps > last):
         raise HypermonError(f"{run.path}: it lasts from {first / 1e9:g} to {last / 1e9:g} ms; none of that was chosen")
+
+
+def _remaining(run: Run, selection: Selection) -> Selection:
+    """A selection without the nodes and times that an earlier cut has removed.
+
+    Raises HypermonError if no node is left of those that were chosen.
+    """
+    earlier = run.info.configuration.get("trimmed") or {}
+    kept, nodes = earlier.get("nodes"), selection.nodes
+    if isinstance(kept, list):
+        nodes = kept if nodes is None else [node for node in nodes if node in kept]
+        if selection.nodes and not nodes:
+            raise HypermonError(f"{run.path}: it was trimmed to nodes {', '.join(map(str, kept)) or 'none'}; none of "
+                                "those was chosen")
+    begins, ends = ([time for time in (earlier.get(name), chosen) if isinstance(time, int)]
+                    for name, chosen in (("from_ps", selection.from_ps), ("to_ps", selection.to_ps)))
+    return replace(selection, nodes=nodes, from_ps=max(begins, default=None), to_ps=min(ends, default=None))
 
 
 def _of(run: Run, selection: Selection) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from hypermon.host.run import Run
 
 __all__ = ["merge"]
 
+#: It states when a recording began and ended, and checksums: no two recordings have the same.
+_RECORDING = "recording.json"
+
 
 def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None = None) -> Run:
     """Writes a RUN of several boards: a copy of each recording, and one store of their items, in the first one's time.
@@ -37,6 +40,10 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
     """
     offsets = offsets or {}
     runs = [Run(path) for path in paths]
+    for number, run in enumerate(runs):
+        for other in runs[:number]:
+            if (run.path / _RECORDING).read_bytes() == (other.path / _RECORDING).read_bytes():
+                raise HypermonError(f"{other.path} and {run.path} are the same recording")
     for run in runs:
         _refuse(run, runs[0], offsets)
     with new_directory(out) as aside:

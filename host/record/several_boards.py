@@ -185,7 +185,9 @@ def run_info(run: Path, names: list[str]) -> RunInfo:
     return RunInfo(
         board=", ".join(info.board for info in infos), nodes=sum(info.nodes for info in infos), clock_hz=first.clock_hz,
         window=first.window, latency=first.latency, epoch=first.epoch, sink=first.sink, drain=first.drain,
-        identity=first.identity, configuration=first.configuration,
+        identity=first.identity,
+        # What a part was cut from is in its own configuration.
+        configuration={key: value for key, value in first.configuration.items() if key != "trimmed"},
         modes=modes if any(mode != "nibble" for mode in modes) else [], item_timeout_clocks=first.item_timeout_clocks,
         port_bits=first.port_bits, half_clock=first.half_clock, quarter_clock=first.quarter_clock,
         started=min(info.started for info in infos),

@@ -2,13 +2,16 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 from hypermon.host import cli
+from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
 from hypermon.host.record.excerpt import trim
+from hypermon.host.record.joined import merge
 from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.run import Run, open_run
 from hypermon.host.tables.selection import Selection
@@ -101,8 +104,56 @@ def test_events_that_are_cut_are_not_framed_wrongly(make_run, tmp_path):
     wrong = [row for row in part.sql("from framed where not aborted").to_arrow_table().to_pylist()
              if tuple(row.values()) not in whole]
     assert wrong == []
+    quiet = make_run(FakeBoard(1).start().stop(stamp), name="quiet")
+    both = merge([quiet.path, part.path], tmp_path / "both", {part.path: 0})
+    framed_events(both)
+    assert both.sql("select * exclude node from framed").to_arrow_table().to_pylist() == \
+        part.sql("select * exclude node from framed").to_arrow_table().to_pylist()
     kept = [tuple(row.values()) for row in open_run(tmp_path / "after").sql("from framed").to_arrow_table().to_pylist()]
     assert kept == [row for row in whole if row[0] >= cut]
+
+
+def cut_of(run):
+    """For each node, whether anything is known of it, and from when."""
+    with opened_trace(run) as (trace, _):
+        gone = {node for (node,) in trace.db.execute("select node from gaps where cause = 'unsure'").fetchall()}
+        return [None if node in gone else own.start for node, own in enumerate(trace.nodes)]
+
+
+def test_a_part_of_a_part_is_of_what_there_was(make_run, tmp_path):
+    """What the first cut removed is not known, whatever the second one chooses: no verdict is about it."""
+    run = make_run(random_run(FakeBoard(4), random.Random(1), 20))
+    low, high = middle(run)
+    trim(run, tmp_path / "one", Selection([0, 2], low, high))
+    one = open_run(tmp_path / "one")
+    assert cut_of(one) == [low, None, low, None]
+    for name, selection, known in (("all", Selection(), [low, None, low, None]),
+                                   ("more", Selection([0, 1], low - 1000, high + 1000), [low, None, None, None]),
+                                   ("less", Selection(None, low + 1000, high - 1000), [low + 1000, None] * 2)):
+        trim(one, tmp_path / name, selection)
+        part = open_run(tmp_path / name)
+        assert cut_of(part) == known
+        assert rows_of(part) == [row for row in rows_of(one) if known[row[1]] is not None
+                                 and known[row[1]] <= row[0] < (selection.to_ps or high)]
+        assert part.info.configuration["trimmed"]["to_ps"] == min(high, selection.to_ps or high)
+    with pytest.raises(HypermonError, match=r"one: it was trimmed to nodes 0, 2; none of those was chosen"):
+        trim(one, tmp_path / "none", Selection([1, 3]))
+    assert not (tmp_path / "none").exists()
+
+
+def test_parts_in_a_run_of_several_boards(make_run, tmp_path):
+    """Each board's cut counts for its own nodes and times, whichever board is the first."""
+    runs = [make_run(random_run(FakeBoard(nodes), random.Random(nodes), 20), name=f"run{nodes}") for nodes in (2, 3)]
+    low, _ = middle(runs[1])
+    trim(runs[1], tmp_path / "part", Selection([0, 2], low))
+    part, later = open_run(tmp_path / "part"), 5_000_000_000
+    before = cut_of(merge([runs[0].path, part.path], tmp_path / "first", {part.path: later}))
+    assert before == [-60_000, -60_000, low + later, None, low + later]
+    after = cut_of(merge([part.path, runs[0].path], tmp_path / "second", {runs[0].path: later}))
+    assert after == [low, None, low, later - 60_000, later - 60_000]
+    again = tmp_path / "again"
+    trim(open_run(tmp_path / "first"), again, Selection([1, 2, 3], low + 1000))
+    assert cut_of(open_run(again)) == [None, low + 1000, low + later, None, None]
 
 
 # --------------------------------------------------------------------------------- exports of a part
@@ -267,6 +318,7 @@ def test_merged_by_a_known_offset(apart, tmp_path):
     ({}, ["--offset", "{1}=x"], "expected RUN=MS"),
     ({}, ["--offset", "{1}=0.0000011"], "1,100 ps is no whole number of nanoseconds"),
     ({}, ["--offset", "{1}=-1e-9"], "-1 ps is no whole number of nanoseconds"),
+    ({}, ["--offset", "{1}=3", "--offset", "{1}=4"], "is given twice"),
     ({}, ["--offset", "{0}=3"], "the time of the first recording is the time of all"),
     ({"end": False}, [], "it has no end"),
 ])
@@ -283,6 +335,17 @@ def test_what_cannot_be_merged(apart, tmp_path, capsys, change, options, said):
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run0", "run1"]
+
+
+def test_a_recording_and_its_copy_are_not_merged(apart, tmp_path):
+    """By a link, or by a copy under another name, its items would be there twice."""
+    _, (run, _) = apart()
+    (tmp_path / "link").symlink_to(run.path)
+    shutil.copytree(run.path, tmp_path / "copy")
+    for other in ("link", "copy"):
+        with pytest.raises(HypermonError, match=f"run0 and .*/{other} are the same recording"):
+            merge([run.path, tmp_path / other], tmp_path / "both")
+        assert not (tmp_path / "both").exists()
 
 
 @pytest.mark.parametrize("times", [(None, -10**9), (10**18, None), (-5 * 10**9, -1)])
