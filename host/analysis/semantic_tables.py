@@ -31,7 +31,7 @@ from hypermon.host.text.json_file import anything, mapping, read_json, table
 __all__ = ["known_semantics", "semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
-_FORMAT = 6
+_FORMAT = 7
 _MADE_OF = "semantics.json"
 _SHAPE = table({"made_of": mapping(anything()),
                 "parts": table({f"{name}.parquet": PART for name in TABLES})})

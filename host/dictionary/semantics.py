@@ -9,12 +9,13 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 ``row`` is the row number in the files of the named events. A key is text. A state whose end was not seen has neither
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
-when the node first lost something. An event that was cut short is lost, too, unless its id is known and is none that
-could matter. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
+when the node first lost something. An event that was cut short is lost, too, unless its id is known and is of no state
+of that name. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
 states that its endpoints may belong to different messages: its key can occur again, and losses of both of its nodes, or
 one of them if other messages that were seen are like it, can have hidden the right endpoints. It is the time of the
 first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name between these nodes
 was seen twice.
+
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
@@ -105,11 +106,20 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
 
 
 def _lost(dictionary: Dictionary, *ways: str) -> str:
-    """Between which times events that have these roles may be missing, by node: losses, and events that were cut short.
+    """Between which times events of these roles may be missing, by node and the name that the role is of: losses, and
+    events that were cut short.
     """
-    ids = ", ".join(str(kind.id) for kind in dictionary.events if any(getattr(kind, way) is not None for way in ways))
-    return ("select node, from_ps, to_ps from loss union all select node, time_ps, time_ps from events "
-            f"where aborted and (event is null or event in ({ids}))")
+    roles = {kind.id: {getattr(kind, way) for way in ways} - {None} for kind in dictionary.events}
+
+    def of(names: set[str]) -> str:
+        return f"unnest([{', '.join(map(text, sorted(names)))}]::varchar[]) as name"
+
+    every, cut = of(set().union(*roles.values())), "select node, time_ps, time_ps"
+    return " union all ".join([
+        f"select node, from_ps, to_ps, {every} from loss",
+        f"{cut}, {every} from events where aborted and event is null",
+        *(f"{cut}, {of(names)} from events where aborted and event = {number}" for number, names in roles.items()
+          if names)])
 
 
 def _states(dictionary: Dictionary) -> list[str]:
@@ -133,10 +143,10 @@ def _states(dictionary: Dictionary) -> list[str]:
         spans as (select node, name, key, time_ps as begin_ps, end_ps, row as begin_row, end_row from pairs
                   where part = 1),
         marks as (select *, begin_ps as at_ps, null::bigint as from_ps, false as lost from spans union all by name
-                  select node, greatest(to_ps, from_ps + 1) as at_ps, from_ps, true as lost
+                  select node, name, greatest(to_ps, from_ps + 1) as at_ps, from_ps, true as lost
                   from ({_lost(dictionary, "begin", "end")})),
-        seen as (select *, min(from_ps) over (partition by node order by at_ps desc, lost rows unbounded preceding)
-                 as since_ps from marks),
+        seen as (select *, min(from_ps) over (partition by node, name order by at_ps desc, lost
+                 rows unbounded preceding) as since_ps from marks),
         cut as (select *, if(since_ps < begin_ps, begin_ps, since_ps) as gap_ps,
                 end_ps is null or coalesce(since_ps < end_ps, false) as open from seen where not lost)
         select node, name, key, begin_ps, if(open, null, end_ps) as end_ps, if(open, gap_ps, null) as lost_ps,

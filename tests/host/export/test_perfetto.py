@@ -133,7 +133,7 @@ def scene(tmp_path: Path) -> bytes:
         (250, 1, 3, b"\x05", False),       # too short for anything
         (300, 0, 2, b"\x09", False),       # ends nothing
         (350, 1, 77, b"ab", False),        # nobody knows it
-        (400, 0, 1, b"\x0a", True),        # aborted: begins nothing
+        (400, 0, 1, b"\x0a", True),        # aborted: it may have begun any job
         (450, 1, None, b"", True),
         (500, 0, 4, b"", False),
         (550, 1, 1, b"\x01\x02", False),   # goes into a loss: its end may be in there
@@ -150,8 +150,9 @@ def scene(tmp_path: Path) -> bytes:
 MASTER, SECOND = "the run/master", "the run/node 1"
 WANTED = {
     "the run": [(0, 2000, "recording")],
-    MASTER: [(0, 600, "job"), (100, 100, "job"), (300, 0, "end"), (400, 0, "aborted event 1")],
-    f"{MASTER}/master (2)": [(150, 350, "phase"), (500, -1, "phase")],
+    MASTER: [(0, 400, "job"), (100, 100, "job"), (300, 0, "end"), (400, 0, "aborted event 1"),
+             (500, -1, "phase"), (600, 0, "end")],
+    f"{MASTER}/master (2)": [(150, 350, "phase")],
     # A job ends where something is lost. The ends that come later may be another's: they end nothing.
     SECOND: [(200, 0, "level"), (250, 0, "level"), (350, 0, "event 77"), (450, 0, "aborted"), (550, 90, "job"),
              (640, 40, "lost 1,234 items"), (650, 0, "job"), (700, 100, "job"), (800, 50, "lost 5 items"),
@@ -185,11 +186,11 @@ def test_perfetto_reads_the_same(scene: bytes, tmp_path: Path) -> None:
     for time, key, value in arguments:
         said[time][key.removeprefix("debug.")] = value
     assert said == {
-        0: {"job": "7", "state": "busy", "end.job": "7"}, 100: {"job": "8", "state": "idle", "end.job": "8"},
+        0: {"job": "7", "state": "busy", "ended": lost}, 100: {"job": "8", "state": "idle", "end.job": "8"},
         200: {"level": "-2", "big": "-1"}, 300: {"job": "9"}, 350: {"payload": "6162"}, 400: {"payload": "0a"},
         450: {"payload": ""}, 500: {"ended": "not seen"},
         550: {"job": "1", "state": "2", "ended": lost}, 650: {"job": "2", "state": "idle", "ended": lost},
-        700: {"job": "3", "state": "idle", "ended": lost}, 900: {"job": "2"}, 950: {"job": "1"}}
+        700: {"job": "3", "state": "idle", "ended": lost}, 600: {"job": "7"}, 900: {"job": "2"}, 950: {"job": "1"}}
 
 
 def test_without_a_dictionary() -> None:
