@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 from hypermon.hdl.layout import BlockType, Extra, Geometry, MarkSource, Sink, Window
-from hypermon.host.blocks import blocks
+from hypermon.host.blocks import block_scanner
 from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.blocks import Block
 from hypermon.host.decode.ledger import Ledger
@@ -98,7 +98,7 @@ def test_an_older_host_skips_marks(monkeypatch):
     with VirtualLink(writes(times), GEOMETRY) as link:
         link.pulses("pps_in", [5_500_000, 9_500_000])
         data, device = played(link)
-    monkeypatch.setattr(blocks, "set", lambda kinds: {*kinds} - {BlockType.MARK}, raising=False)
+    monkeypatch.setattr(block_scanner, "set", lambda kinds: {*kinds} - {BlockType.MARK}, raising=False)
     ledger = Ledger(1, device.scale, device.epoch)
     rows = [*ledger.event_rows(BlockScanner().feed(data)), *ledger.finish()]
     assert sum(map(len, rows)) == len(times) == ledger.events
