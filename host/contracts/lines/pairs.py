@@ -99,7 +99,7 @@ def regular_pairs(begins: Line, ends: Line, gaps: tuple[Line, Line]) -> Pairs:
 
 
 def _keep_close(pairs: Pairs, gaps: tuple[Line, Line], last: int, slack: int) -> None:
-    """Takes those pairs back which are so close to what is before or behind that the time outside may be nothing."""
+    """Keeps pairs in the tables if the time outside just before or after them may be nothing (stamps are uncertain)."""
     if len(pairs.ends):
         pairs.apart &= pairs.begins - pairs.ends.take(pairs.place - 1, mode="clip") >= slack
     later = np.append(pairs.begins, last)

@@ -109,7 +109,7 @@ def test_a_match_after_a_loss_is_uncertain(told, capsys: pytest.CaptureFixture[s
             # Node 1 loses something at 3 to 5, node 2 at 30 to 40: either one of these may be received in there.
             (4, 0, 4, ours, False), (6, 0, 4, ours, False), (8, 1, 5, theirs, False), (9, 1, 5, theirs, False),
             (10, 1, 4, bytes([0, 9]), False), (11, 0, 5, bytes([1, 9]), False),
-            # The sender loses something behind it, which changes nothing.
+            # The sender loses something only after it has sent: that changes nothing.
             (20, 2, 4, bytes([3, 1]), False), (21, 3, 5, bytes([2, 1]), False), (22, 2, 4, bytes([3, 1]), False),
             # Of no known sender: any node's loss counts.
             (23, 2, 6, b"\x05\0", False), (24, 3, 7, b"\x05\0", False), (25, 2, 6, b"\x05\0", False)]
