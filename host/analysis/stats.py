@@ -190,8 +190,8 @@ def regeneration_doubts(done: dict[str, Any]) -> list[str]:
           "it, or leave these nodes out" for k in done.get("links_absent", [])),
         *(f"{nodes(k)}: their regeneration board was restarted or exchanged, so more may be lost than is counted"
           for k in restarted),
-        *(f"{nodes(k)}: their regeneration board was restarted or its line was silent at the end, so more may be lost "
-          "than is counted" for k in done.get("links_unsure", []) if k not in restarted),
+        *(f"{nodes(k)}: their regeneration board was connected late or restarted, or its line was silent at the end, "
+          "so more may be lost than is counted" for k in done.get("links_unsure", []) if k not in restarted),
     ]
 
 

@@ -15,7 +15,9 @@ from hypermon.hdl.layout import (
     FRONT_FRACTION_BITS,
     FRONT_SPAN_BITS,
     LATENCY,
+    LINK_FRAME_CLOCKS,
     LINK_REPLAY_CLOCKS,
+    LINK_SUPERFRAME,
     REGISTERS,
     Control,
     Front,
@@ -39,6 +41,9 @@ __all__ = ["APERTURE_PS", "Oscillator", "PlayedStimulus", "Rest", "VirtualLink"]
 APERTURE_PS = 1000
 #: Clocks for which :meth:`VirtualLink.stream` waits for data; skipped time does not count.
 PATIENCE = 1 << 14
+#: Clocks after which each regeneration board has reported all its counts: at most one superframe passes until its line
+#: is locked, one until its age comes, and one until the last count.
+_REPORTED = 3 * LINK_SUPERFRAME * LINK_FRAME_CLOCKS
 #: More bits than a line of a front end must be idle.
 _PAUSE_BITS = 12
 
@@ -321,8 +326,12 @@ class VirtualLink(VerilatedBoard):
     def discard(self) -> None:
         """No data arrives before the first run, and the remaining data of a run is the caller's.
 
-        A line of a front end that is idle has been idle before time 0 for as long as a front end asks.
+        A line of a front end that is idle has been idle before time 0 for as long as a front end asks. A regeneration
+        board has reported all its counts before time 0, as one does that was switched on a millisecond before.
         """
+        if self.geometry.links:
+            while self.cycles < _REPORTED:
+                self.stream(BEAT_BYTES)
         if self.geometry.fronted:
             longest = max(2 * self.read(REGISTERS["FRONT_SPAN"].offset), *(
                 _PAUSE_BITS * self.read(REGISTERS[name].offset) >> FRONT_FRACTION_BITS

@@ -301,14 +301,13 @@ def recorded(tmp_path, monkeypatch, rate, until_ms, **disturbance):
     """A run of `hypermon sim`."""
     from hypermon.host import cli, open_run
 
-    begun = VirtualLink.__init__
+    discard = VirtualLink.discard
 
-    def begin(link, *args, **options):
-        begun(link, *args, **options)
-        wait(link)
+    def disturbed(link):
+        discard(link)
         link.disturb(**disturbance)
 
-    monkeypatch.setattr(VirtualLink, "__init__", begin)
+    monkeypatch.setattr(VirtualLink, "discard", disturbed)
     one = busy(rate, until_ms, 12).stimulus
     (tmp_path / "x.csv").write_text("time_ns,node,port\n" + "".join(
         f"{time // 1000},{node},{port}\n" for time, node, port in zip(
