@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
+from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
 from hypermon.host.dictionary.dictionary import Dictionary
@@ -31,7 +32,7 @@ from hypermon.host.text.json_file import anything, mapping, read_json, table
 __all__ = ["known_semantics", "semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
-_FORMAT = 7
+_FORMAT = 8
 _MADE_OF = "semantics.json"
 _SHAPE = table({"made_of": mapping(anything()),
                 "parts": table({f"{name}.parquet": PART for name in TABLES})})
@@ -46,10 +47,11 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     dictionary, files = kept_dictionary(run), named_files(run)
     if dictionary is None or not files:
         return {}
-    parts = run.decode()[PARTS]
+    done = run.decode()
+    parts, doubts = done[PARTS], unrecorded(run, done)
     paths, losses = {name: run.path / f"{name}.parquet" for name in TABLES}, run.loss_files()
     names = [path.relative_to(run.path).as_posix() for path in (*files, *losses)]
-    made_of = _noted(dictionary, parts, names)
+    made_of = _noted(dictionary, parts, names, doubts)
     if _current(run, made_of):
         return paths
     with locked(run.path, run.tell):
@@ -58,7 +60,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
                 if os.path.lexists(run.path / _MADE_OF):
                     os.rename(run.path / _MADE_OF, new / "old.json")
                 with all_or_none(paths.values()):
-                    made = _make(losses, dictionary, files, paths, new)
+                    made = _make(losses, dictionary, files, doubts, paths, new)
                     write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
 
@@ -67,24 +69,27 @@ def known_semantics(run: DecodedRun) -> dict[str, Part] | None:
     """The descriptions of the three files, if these are marked as whole, and were made from the RUN's tables. None of
     these is read, and nothing is made.
     """
-    dictionary, parts = kept_dictionary(run), run.decode()[PARTS]
+    dictionary, done = kept_dictionary(run), run.decode()
     if dictionary is None:
         return None
+    parts = done[PARTS]
     names = [name for name in parts if name == FRAMED or not name.startswith(("events/", "boards."))
              or (name.startswith("events/") and run.info.item_modes.events)]
     try:
         values: dict[str, Any] = read_json(run.path / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
         return None
-    if values["made_of"] != _noted(dictionary, parts, names) or faults(run.path, values["parts"]):
+    if values["made_of"] != _noted(dictionary, parts, names, unrecorded(run, done)) or faults(run.path, values["parts"]):
         return None
     found: dict[str, Part] = values["parts"]
     return found
 
 
-def _noted(dictionary: Dictionary, parts: Mapping[str, Part], names: Sequence[str]) -> dict[str, Any]:
+def _noted(dictionary: Dictionary, parts: Mapping[str, Part], names: Sequence[str],
+           doubts: Mapping[int, int]) -> dict[str, Any]:
     """What the tables are made of."""
     return {"format": _FORMAT, "dictionary": dictionary.digest,
+            "unrecorded": {str(node): from_ps for node, from_ps in doubts.items()},
             "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
 
 
@@ -121,15 +126,15 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
     return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"], whole=True)
 
 
-def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], paths: dict[str, Path],
-          new: Path) -> dict[str, Part]:
+def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], doubts: Mapping[int, int],
+          paths: dict[str, Path], new: Path) -> dict[str, Part]:
     """Makes the tables in a directory, and moves them to their final paths. Raises InputError and OSError."""
     try:
         with duckdb.connect() as connection:
             connection.execute("set temp_directory = ?", [str(new / "spill")])
             view_events(connection, files, new)
             connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
-            create_views(connection, dictionary)
+            create_views(connection, dictionary, doubts)
             for name in TABLES:
                 connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
                                    f"to {text(str(new / name))} (format parquet)")

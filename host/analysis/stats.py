@@ -14,8 +14,8 @@ from hypermon.host.text.numbers import significant
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "is_accounted", "lost_text",
-           "print_stats", "quantity", "stats"]
+__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "is_accounted",
+           "is_all_written", "lost_text", "print_stats", "quantity", "stats"]
 
 
 def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def causes_text(figures: dict[str, Any]) -> str:
     return ", ".join(parts + [f"cause not recorded: {rest:,}"] * (rest > 0))
 
 
-def _all_written(run: DecodedRun) -> bool:
+def is_all_written(run: DecodedRun) -> bool:
     """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
     parts = run.parts() or [run]
     return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
@@ -135,7 +135,7 @@ def _all_written(run: DecodedRun) -> bool:
 
 def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
     """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.account.summary`."""
-    return bool(done["accounted"]) and _all_written(run)
+    return bool(done["accounted"]) and is_all_written(run)
 
 
 def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) -> str | None:
@@ -158,7 +158,7 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
                      "lost before is not known")
     if done["changed"]:
         parts.append(done["changed"])
-    if run is not None and not _all_written(run):
+    if run is not None and not is_all_written(run):
         parts.append(f"up to {AT_RISK_S} seconds before that may be missing as well (--keep {run.info.keep})")
     if done["torn"]:
         parts.append(f"{done['torn_bytes']} bytes were damaged")

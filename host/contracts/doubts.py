@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.query import create_view
-from hypermon.host.analysis.stats import is_accounted
+from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
@@ -116,7 +116,9 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
 
     for node, rejected in enumerate(done["rejected_per_node"]):
         all_of(node, rejected, "filter")
-    for node in _unsure(run, done):
+    for node, from_ps in unrecorded(run, done).items():
+        rows.append((node, max(from_ps, extents[node].start), max(from_ps, extents[node].end), MANY, "unsure", None))
+    for node in _cut_away(run):
         all_of(node, MANY, "unsure")
     for part, how in run.aligned_parts():
         for node, n, cause in kept_back(part.info, how.nodes, done["discarded"]):
@@ -139,19 +141,13 @@ def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
         group by open.node, 2, 3""")
 
 
-def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
-    """The nodes of which more may be missing than was counted, or of which nothing was recorded."""
+def _cut_away(run: DecodedRun) -> list[int]:
+    """The nodes that an excerpt does not have."""
     missing = []
     for part, how in run.aligned_parts():
         kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
         missing += [how.first_node + node for node in range(how.nodes) if isinstance(kept, list) and node not in kept]
-    if is_accounted(run, done):
-        return missing
-    links = [*done.get("links_unsure", []), *done.get("links_absent", [])]
-    if links and done["stopped"] and not run.info.boards:
-        doubtful = {8 * link + k for link in links for k in range(8)}
-        return sorted({*missing, *(node for node in doubtful if node < run.info.nodes)})
-    return list(range(run.info.nodes))
+    return missing
 
 
 def slack_of(info: RunInfo, late: int) -> int:

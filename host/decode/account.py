@@ -68,6 +68,7 @@ class Summary:
     links_unsure, links_absent, links_restarted : only of a board with regeneration boards: links on which more may be
         lost than is counted, links of which nothing arrived, and links whose board was restarted or exchanged.
     changed : the file of the stream that is not as it was recorded, and why.
+    counted_until : as of :class:`.LossAccounting`; None if all losses are in rows.
     others : see the members of :class:`.Ledger`.
     """
 
@@ -109,14 +110,16 @@ class Summary:
     foreign_blocks: int
     faults: dict[str, int]
     changed: str | None
+    counted_until: list[int] | None
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, without the links if there are none."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None or name not in _LINKS}
+        return {name: value for name, value in values.items() if value is not None or name not in _OPTIONAL}
 
 
 _LINKS = ("links_unsure", "links_absent", "links_restarted")
+_OPTIONAL = {*_LINKS, "counted_until"}
 
 
 def summary(ledger: Ledger, stream_size: int, begins: int = 0, changed: str | None = None) -> dict[str, Any]:
@@ -145,6 +148,7 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0, changed: str | No
         missing_blocks=ledger.missing_blocks, repeated_blocks=ledger.repeated_blocks,
         torn=ledger.torn, torn_bytes=ledger.torn_bytes,
         foreign_blocks=ledger.foreign, faults=ledger.faults, changed=changed,
+        counted_until=None if accounted else ledger.counted_until,
     ).as_dict()
 
 
@@ -212,9 +216,9 @@ def _shape(nodes: int) -> Shape:
         int: count, bool: flag(), str | None: maybe(text()), dict[str, int]: mapping(count),
         list[int]: listed(count, nodes, nodes), list[int] | None: listed(integer(0, 3), 0, 4)}
     shapes = {name: kinds[kind] for name, kind in get_type_hints(Summary).items()}
-    links = {name: shapes.pop(name) for name in _LINKS}
+    optional = {name: shapes.pop(name) for name in _OPTIONAL} | {"counted_until": kinds[list[int]]}
     return table({**shapes, _MADE_OF: mapping(anything()), PARTS: _named, NEXT: _named},
-                 {**links, "boards": listed(ALIGNMENT)})
+                 {**optional, "boards": listed(ALIGNMENT)})
 
 
 def _named(where: str, values: Any) -> None:

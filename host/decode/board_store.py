@@ -135,4 +135,8 @@ def _summary(run: RunDirectory, done: Sequence[dict[str, Any]], own: Sequence[Al
         "uncounted": any(one["uncounted"] for one in done), "followed": False,
         "marks": _marks(done), "changed": changed,
         "boards": [asdict(aligned) for aligned in own],
+        **({} if all(one["accounted"] for one in done) else {"counted_until": [
+            until for one in done for until in (
+                [-1] * len(one["events_per_node"]) if one["accounted"] else
+                one.get("counted_until", [0] * len(one["events_per_node"])))]}),
     }

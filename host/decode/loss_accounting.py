@@ -55,6 +55,8 @@ class LossAccounting:
         arrived.
     faults : reasons why whole blocks of this run were skipped, with the number of blocks.
     uncounted : a block is missing after the last census, so its contents are unknown.
+    counted_until : for each node, the window from which on losses may be in no row; -1: all are in rows. For a stream
+        that has been read to its end.
     surplus : items that arrived, or that LOSS records call lost, but that the board's counts do not include: they are
         from blocks of other runs.
     """
@@ -132,6 +134,20 @@ class LossAccounting:
         before = self._counted or [[]] * len(now)
         return [row[counter] - (old[counter] if counter < len(old) else 0)
                 for row, old in zip(now, before, strict=False)]
+
+    @property
+    def counted_until(self) -> list[int]:
+        census = self.census
+        if census is None or self.linked:
+            # The losses of a line are reported later, after the counts of its other end.
+            sure = census is not None and self.stopped
+            doubted = census.unsure | census.absent if census is not None else 0
+            return [-1 if sure and not doubted >> node // 8 & 1 else 0 for node in range(self.nodes)]
+        if self.stopped or self._by_host:
+            return [-1 if self.stopped else 0] * self.nodes
+        # Items until then have arrived, are in the count of missing ones, or were refused before the census.
+        until = min(census.time, (self._gap_after if self._gap else self._complete) + 1) - self._hold
+        return [max(until - row[Counter.LAG_MAX], 0) for row in census.counters]
 
     def causes(self) -> dict[str, int]:
         """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the node itself

@@ -10,7 +10,7 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
 when the node first lost something. An event that was cut short is lost, too, unless its id is known and is of no state
-of that name. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
+of that name. So is everything from the time on from which losses may be in no record. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
 states that its endpoints may belong to different messages: its key can occur again, and losses of both of its nodes, or
 one of them if other messages that were seen are like it, can have hidden the right endpoints. It is the time of the
 first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name between these nodes
@@ -19,7 +19,7 @@ was seen twice.
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import duckdb
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
@@ -41,6 +41,8 @@ TABLES = tuple(_COLUMNS)
 _WHOLE = "decimal(20,0)"
 #: Bits of the integers that a double represents exactly.
 _EXACT_BITS = 53
+#: After every event, in picoseconds.
+_END_PS = (1 << 63) - 1
 #: A key of at most this many bits counts as one that occurs again.
 _NARROW_BITS = 8
 
@@ -64,14 +66,20 @@ def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
     return result
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None) -> None:
+def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
+                 unrecorded: Mapping[int, int] | None = None) -> None:
     """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
+
+    ``unrecorded`` : nodes of which more may be lost than ``loss`` has, and the time from which on, in picoseconds.
     """
     known = columns(dictionary)
     questions: dict[str, list[str]] = {name: [] for name in known}
     if dictionary is not None:
         connection.execute("create view named as from (select row_number() over () - 1 as row, * from events) "
                            "where name is not null and not aborted")
+        rows = ", ".join(f"({node}, {from_ps}, {_END_PS})" for node, from_ps in (unrecorded or {}).items())
+        connection.execute("create view lost as select node, from_ps, to_ps from loss" + (
+            f" union all from (values {rows})" if rows else ""))
         questions = {"states": _states(dictionary), "messages": _messages(dictionary),
                      "counters": _counters(dictionary, known["counters"])}
     for name, kinds in known.items():
@@ -106,8 +114,8 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
 
 
 def _lost(dictionary: Dictionary, *ways: str) -> str:
-    """Between which times events of these roles may be missing, by node and the name that the role is of: losses, and
-    events that were cut short.
+    """Between which times events of these roles may be missing, by node and the name that the role is of: losses, what
+    is not recorded, and events that were cut short.
     """
     roles = {kind.id: {getattr(kind, way) for way in ways} - {None} for kind in dictionary.events}
 
@@ -116,7 +124,7 @@ def _lost(dictionary: Dictionary, *ways: str) -> str:
 
     every, cut = of(set().union(*roles.values())), "select node, time_ps, time_ps"
     return " union all ".join([
-        f"select node, from_ps, to_ps, {every} from loss",
+        f"select node, from_ps, to_ps, {every} from lost",
         f"{cut}, {every} from events where aborted and event is null",
         *(f"{cut}, {of(names)} from events where aborted and event = {number}" for number, names in roles.items()
           if names)])
