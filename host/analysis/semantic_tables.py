@@ -79,7 +79,8 @@ def known_semantics(run: DecodedRun) -> dict[str, Part] | None:
         values: dict[str, Any] = read_json(run.path / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
         return None
-    if values["made_of"] != _noted(dictionary, parts, names, unrecorded(run, done)) or faults(run.path, values["parts"]):
+    made_of = _noted(dictionary, parts, names, unrecorded(run, done))
+    if values["made_of"] != made_of or faults(run.path, values["parts"]):
         return None
     found: dict[str, Part] = values["parts"]
     return found

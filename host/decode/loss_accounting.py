@@ -145,9 +145,12 @@ class LossAccounting:
             return [-1 if sure and not doubted >> node // 8 & 1 else 0 for node in range(self.nodes)]
         if self.stopped or self._by_host:
             return [-1 if self.stopped else 0] * self.nodes
-        # Items until then have arrived, are in the count of missing ones, or were refused before the census.
-        until = min(census.time, (self._gap_after if self._gap else self._complete) + 1) - self._hold
-        return [max(until - row[Counter.LAG_MAX], 0) for row in census.counters]
+        # Accepted items until then have arrived, or are in the count of missing ones. Refused ones are in a row until a
+        # census that agreed with the records, or until the last one if the row of `_close` begins there.
+        arrived = (self._gap_after if self._gap else self._complete) + 1 - self._hold
+        return [max(min(arrived - row[Counter.LAG_MAX],
+                        census.time if census.refused(node) > self._recorded[node] else self._agreed[node]), 0)
+                for node, row in enumerate(census.counters)]
 
     def causes(self) -> dict[str, int]:
         """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the node itself

@@ -10,11 +10,12 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
 when the node first lost something. An event that was cut short is lost, too, unless its id is known and is of no state
-of that name. So is everything from the time on from which losses may be in no record. If one endpoint of a message was not seen, the columns of that endpoint are null. ``lost_ps`` of a message
-states that its endpoints may belong to different messages: its key can occur again, and losses of both of its nodes, or
-one of them if other messages that were seen are like it, can have hidden the right endpoints. It is the time of the
-first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name between these nodes
-was seen twice.
+of that name. From a time on, losses of a node may be in no record (:mod:`hypermon.host.analysis.unrecorded`); that
+counts as one loss without an end. If one endpoint of a message was not seen, the columns of that endpoint are null.
+``lost_ps`` of a message states that its endpoints may belong to different messages: its key can occur again, and losses
+of both of its nodes, or one of them if other messages that were seen are like it, can have hidden the right endpoints.
+It is the time of the first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name
+between these nodes was seen twice.
 
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """

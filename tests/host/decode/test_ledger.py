@@ -64,6 +64,36 @@ def test_any_blocks_may_go_missing(seed, nodes, share, sink):
                            for n, _, begin, end in rows)
 
 
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([1, 16, 20]), st.floats(0, 0.5), st.sampled_from(Sink))
+def test_what_is_in_no_row_is_later_than_what_was_counted(seed, nodes, share, sink):
+    """Of a stream that ends at any block."""
+    rng = random.Random(seed)
+    board = random_run(FakeBoard(nodes, sink=sink), rng, 12, losses=0.5)
+    end = rng.randrange(1, len(board.blocks))
+    kept = {i for i in range(end) if i == 0 or rng.random() >= share}
+    ledger, rows, _ = account(board, b"".join(board.blocks[i] for i in sorted(kept)))
+    until = ledger.counted_until
+    assert len(until) == nodes
+    for time, node, _ in board.events(lambda i: i not in kept):
+        assert time >= board.ps(until[node]) or any(n == node and begin <= time <= to for n, _, begin, to in rows)
+    for i in set(range(len(board.blocks))) - kept:
+        for node, _, first, last in board.kinds[i][1] if board.kinds[i][0] is BlockType.LOSS else ():
+            assert last >= until[node] or any(
+                n == node and begin <= board.ps(first) and board.ps(last + 1) <= to for n, _, begin, to in rows)
+
+
+def test_everything_is_counted_until_the_last_census_or_item():
+    board = FakeBoard(nodes=2).start().frames([(10, {0: 1}), (20, {1: 2})]).census(time=15)
+    board.frames([(40, {0: 1})]).frames([(50, {0: 1})]).census(time=60).frames([(70, {0: 1}), (80, {1: 1})])
+    data = list(board.blocks)
+    whole = [*data, *board.stop(90).blocks[len(data):]]
+    for blocks, until in ((data[:1], 0), (data[:2], 0), (data[:3], 15), (data[:5], 15), (data[:6], 51), (data, 60),
+                          (data[:3] + data[4:5], 15), (data[:3] + data[4:6], 51), (data[:4] + data[5:], 60),
+                          (whole, -1)):
+        assert account(board, b"".join(blocks))[0].counted_until == [until] * 2
+
+
 def test_missing_frames_are_placed_between_their_neighbours():
     board = FakeBoard(nodes=2).start().frames([(10, {0: 1})]).frames([(20, {0: 1, 1: 2}), (30, {0: 3})])
     board.frames([(50, {1: 1})]).loss([(0, 1, 1, 1)]).frames([(55, {1: 1})]).census(time=60)

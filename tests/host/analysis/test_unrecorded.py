@@ -1,0 +1,100 @@
+"""From when on losses may be in no record: of recordings that were killed, of lines, and of several boards."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from hypermon.hdl.layout import CensusFlag, Sink, Window
+from hypermon.host.analysis.unrecorded import unrecorded
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.run import Run, open_run
+
+from tests.host.fake_board import FakeBoard
+
+LATENCY_PS = 20_000
+#: Flags of a census: more may be lost on link 1 than is counted; nothing of link 2 has come.
+UNSURE, ABSENT = 1 << 9, 1 << 14
+
+
+def board(nodes: int, end: int | None = None, **more) -> FakeBoard:
+    """It has counted everything until window 40."""
+    made = FakeBoard(nodes, **more).start().frames([(10, {0: 1}), (50, {1: 2})]).census(time=40)
+    return made if end is None else made.stop(end)
+
+
+def doubts(run: Run) -> dict[int, int]:
+    return unrecorded(run, run.decode())
+
+
+def at(made: FakeBoard, window: int) -> int:
+    """The earliest time of what is counted into a window."""
+    return made.ps(window) - LATENCY_PS
+
+
+def test_a_recording_with_an_end(make_run):
+    run = make_run(board(3, 60))
+    assert doubts(run) == {}
+    assert "counted_until" not in run.decode()
+
+
+def test_a_recording_that_was_killed(make_run):
+    made = board(3)
+    assert doubts(make_run(made, end=False)) == dict.fromkeys(range(3), at(made, 40))
+
+
+def test_before_the_first_census_anything_may_be_lost(make_run):
+    made = FakeBoard(2).frames([(10, {0: 1})])
+    assert doubts(make_run(made, end=False)) == dict.fromkeys(range(2), at(made, 0))
+
+
+def test_frames_that_were_read_from_registers(make_run):
+    made = board(2, host=True)
+    assert doubts(make_run(made, end=False)) == dict.fromkeys(range(2), at(made, 0))
+
+
+@pytest.mark.parametrize(("flags", "nodes"), [(0, ()), (UNSURE, range(8, 16)), (ABSENT, range(16, 24)),
+                                              (UNSURE | ABSENT, range(8, 24))])
+def test_lines(make_run, flags, nodes):
+    made = FakeBoard(30)
+    made.always = CensusFlag.LINKS | flags
+    made.start().frames([(10, {0: 1})]).stop(60)
+    assert doubts(make_run(made)) == dict.fromkeys(nodes, at(made, 0))
+
+
+def test_a_board_with_lines_that_was_killed(make_run):
+    """Its lines report their losses later than a census."""
+    made = FakeBoard(9)
+    made.always = CensusFlag.LINKS
+    made.start().frames([(10, {0: 1})]).census(time=40)
+    assert doubts(make_run(made, end=False)) == dict.fromkeys(range(9), at(made, 0))
+
+
+def test_stamps_of_front_ends_are_late(make_run):
+    """Times of their items are earlier by as many clocks as the stamps are late."""
+    made = FakeBoard(2, window=Window.CLOCK, sink=Sink.EXTENDED).start().compact([(100, 0, 1), (1500, 1, 2)])
+    made.census(time=800)
+    run = make_run(made, end=False, configuration={"front_late_clocks": [0, 300]})
+    assert doubts(run) == {0: at(made, 800), 1: at(made, 500)}
+
+
+def test_one_board_of_several(make_run, tmp_path):
+    (tmp_path / "run").mkdir()
+    made = [board(2, 60), board(3), board(2, 60)]
+    names = [f"board-{number}" for number in range(3)]
+    for name, own in zip(names, made, strict=True):
+        make_run(own, name=f"run/{name}", end=own is not made[1])
+    info = replace(RunInfo.load(tmp_path / "run" / "board-0" / "recording.json"), boards=names, board="all", nodes=7)
+    (tmp_path / "run" / "recording.json").write_text(json.dumps(asdict(info)))
+    run = open_run(tmp_path / "run")
+    [aligned] = run.aligned_parts()[1][1].times(np.array([at(made[1], 40)])).tolist()
+    assert doubts(run) == dict.fromkeys(range(2, 5), aligned)
+
+
+def test_an_accounting_of_before(make_run):
+    """It does not state until when everything was counted."""
+    made = board(2)
+    run = make_run(made, end=False)
+    done = run.decode()
+    del done["counted_until"]
+    assert unrecorded(run, done) == dict.fromkeys(range(2), at(made, 0))
