@@ -5,6 +5,7 @@ Flow: commands, welcome, options, settings, record, contract, several_boards, de
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -86,6 +87,7 @@ def _complain(text: str) -> None:
 def main() -> None:
     set_up()
     status = _run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)    # the status is settled; Ctrl-C must not replace it
     try:
         drain()
     except (OSError, ReaderGoneError):      # after another error, which has been printed

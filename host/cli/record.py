@@ -199,7 +199,10 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
                          limits: Limits | None = None, total_s: float | None = None, as_json: bool = False,
                          printing: bool = False, dictionary: Path | None = None, contract: Contract | None = None,
                          **more: Any) -> None:
-    """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
+    """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed.
+
+    A first Ctrl-C after the end of the recording is only noted, too, until the command ends.
+    """
     warn_of_ports(device, settings)
     if not device.phases_known:
         click.echo(f"hypermon: {device.link.uri} samples strobes four times per clock, but the phases of its samples "
@@ -207,8 +210,8 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
                    f"selftest -b {device.link.uri}", err=True)
     interrupt, cut, printed = Interrupt(), None, None
     feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
+    click.get_current_context().with_resource(interrupt.noted())
     with ExitStack() as stack:
-        stack.enter_context(interrupt.noted())
         if contract is not None:
             stack.enter_context(contract.watched(run, dictionary, interrupt))
         if printing:
@@ -241,6 +244,6 @@ def record_with_progress(device: Device, run: Path, settings: Settings, drain: s
     complain(Run(run), ledger)
     if printed is not None and printed.failed:      # the RUN is whole, what was printed is not
         raise click.exceptions.Exit(2)
-    if interrupt.hit and aside:
+    if aside and (RunInfo.load(run / "recording.json").end or {}).get("how") == interrupt.why:
         click.echo(f"{run}: interrupted before the end of the stimulus", err=True)
         raise click.exceptions.Exit(130)

@@ -135,6 +135,16 @@ def test_one_interrupt_is_a_proper_end(run_cli, board, tmp_path):
     assert open_run(tmp_path / "run").info.end["proper"]
 
 
+@pytest.mark.parametrize("command", [["record", "-b", "fake:"], ["sim", "x.csv"]])
+@pytest.mark.parametrize("late", ["hypermon.host.cli.record.complain", "tests.host.fake_board.FakeLink.close"])
+def test_an_interrupt_after_the_end_changes_nothing(run_cli, board, tmp_path, monkeypatch, command, late):
+    sent = []
+    monkeypatch.setattr(late, lambda *_: sent.append(os.kill(os.getpid(), 2)))
+    status, out, err = run_cli(*command, "-o", tmp_path / "run")
+    assert (status, "Next: hypermon stats" in out, "interrupted" in "".join(err), len(sent)) == (0, True, False, 1)
+    assert open_run(tmp_path / "run").info.end["how"] == "the stimulus ended"
+
+
 def test_a_run_that_is_removed_while_it_is_recorded(run_cli, board, tmp_path):
     board.on_poll = lambda polls: polls == 4 and os.rename(tmp_path / "run", tmp_path / "away")
     status, out, err = run_cli("record", "-b", "fake:", "-o", tmp_path / "run")
