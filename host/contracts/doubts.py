@@ -54,7 +54,7 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         lock(db, chain.from_iterable(files.values()))
         columns = {name: tuple(row[0] for row in db.execute(f"describe {name}").fetchall())
                    for name in files if name != "loss"}
-        vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events))
+        vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events), run.info.port_bits)
         extents = _extents(run, done, db, columns)
         _gaps(run, done, db, extents, columns)
         slack = slack_of(run.info, done["lag_max"] if done["late_nibbles"] else 0)
