@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.query import create_view
-from hypermon.host.analysis.stats import is_accounted
+from hypermon.host.analysis.stats import cut_nodes, is_accounted
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
@@ -141,10 +141,7 @@ def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
 
 def _unsure(run: DecodedRun, done: dict[str, Any]) -> list[int]:
     """The nodes of which more may be missing than was counted, or of which nothing was recorded."""
-    missing = []
-    for part, how in run.aligned_parts():
-        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
-        missing += [how.first_node + node for node in range(how.nodes) if isinstance(kept, list) and node not in kept]
+    missing = cut_nodes(run)
     if is_accounted(run, done):
         return missing
     links = [*done.get("links_unsure", []), *done.get("links_absent", [])]
