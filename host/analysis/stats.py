@@ -1,5 +1,6 @@
 """Figures of a run."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hypermon.host.analysis.named_events import events_per_name
@@ -14,7 +15,7 @@ from hypermon.host.text.numbers import significant
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "is_accounted",
+__all__ = ["causes_text", "completeness", "cut_nodes", "duration_text", "ended", "headline", "is_accounted",
            "is_all_written", "lost_text", "print_stats", "quantity", "stats"]
 
 
@@ -47,6 +48,7 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
     counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if
     that was not recorded. ``proper``: it ended as requested.
+    ``cut_nodes``: nodes that ``hypermon trim`` left out; their figures are 0, and nothing is known of them.
     ``thresholds``: the limits that figures of this run depend on, by name; docs/thresholds.md describes them.
     """
     done = done or run.decode()
@@ -86,6 +88,7 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
                                          "surplus")},
         "events_per_name": names,
         "boards": done.get("boards", []),
+        "cut_nodes": cut_nodes(run),
         "thresholds": _thresholds(run, accounted, framed=bool(names) and not run.info.item_modes.events,
                                   boards=done.get("boards", [])),
     }
@@ -131,6 +134,17 @@ def is_all_written(run: DecodedRun) -> bool:
     parts = run.parts() or [run]
     return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
                for part in parts)
+
+
+def cut_nodes(run: DecodedRun) -> list[int]:
+    """The nodes of a part of a run that ``hypermon trim`` left out."""
+    cut, first = list[int](), 0
+    for part in run.parts() or [run]:
+        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
+        if isinstance(kept, list):
+            cut += [first + node for node in range(part.info.nodes) if node not in kept]
+        first += part.info.nodes
+    return cut
 
 
 def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
@@ -207,15 +221,29 @@ def completeness(figures: dict[str, Any]) -> str:
     ----------
     figures : of :func:`stats`.
     """
+    cut = figures["cut_nodes"]
+    rest = f"; {_nodes_text(cut)} {'is' if len(cut) == 1 else 'are'} not in this part of a run" if cut else ""
     if figures["complete"]:
-        return "yes: nothing was lost"
+        return f"yes: nothing was lost{rest}"
     if not figures["accounted"]:
         return (f"no: the recording has no proper end, and everything after {duration_text(figures['duration_ps'])} is "
-                f"missing; before that, at least {figures['lost']:,} items were lost")
+                f"missing; before that, at least {figures['lost']:,} items were lost{rest}")
     if figures["lost"]:
         share = significant(100 * figures["lost"] / (figures["lost"] + figures["events"]), 3)
-        return f"no: {figures['lost']:,} items were lost, {share} % of all; each is counted, with its time"
-    return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no item is missing"
+        return f"no: {figures['lost']:,} items were lost, {share} % of all; each is counted, with its time{rest}"
+    return (f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no item is missing"
+            f"{rest}")
+
+
+def _nodes_text(nodes: Sequence[int]) -> str:
+    """Nodes in words, in ascending order: ``node 3``, ``nodes 0 to 2, 5``."""
+    runs = list[list[int]]()
+    for node in nodes:
+        if runs and runs[-1][-1] == node - 1:
+            runs[-1][1:] = [node]
+        else:
+            runs.append([node])
+    return f"node{'' if len(nodes) == 1 else 's'} {', '.join(' to '.join(map(str, one)) for one in runs)}"
 
 
 def ended(figures: dict[str, Any]) -> str:
@@ -285,7 +313,10 @@ def print_stats(run: DecodedRun, console: "Console", done: dict[str, Any] | None
     table = Table("node", box=None, header_style="bold")
     for title in ("items", "per second", "share", "lost" if figures["accounted"] else "lost, at least"):
         table.add_column(title, justify="right")
+    cut = set(figures["cut_nodes"])
     for node, (events, lost) in enumerate(zip(figures["events_per_node"], figures["lost_per_node"], strict=True)):
+        if node in cut:
+            continue
         share = f"{100 * events / figures['events']:.1f} %" if figures["events"] else ""
         table.add_row(str(node), f"{events:,}", quantity(events / seconds, "") if seconds else "", share,
                       f"[red]{lost:,}" if lost else "0")

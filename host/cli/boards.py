@@ -146,6 +146,10 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
         return _list(as_json)
     if svg is not None and as_json:
         raise HypermonError("--svg and --json: choose one")
+    if svg is not None:
+        from hypermon.host.export.sinks import refuse_output
+
+        refuse_output(svg)
     before = _board(context, context.command.params[0], board)
     chosen = _mixed(_fed(before, reference), ports, None, nodes)
     every = wires(chosen, kept(chosen, before))

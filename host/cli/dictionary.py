@@ -9,7 +9,7 @@ from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary, print_dictionary
 from hypermon.host.dictionary.log_strings import elf_strings
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.sinks import sink
+from hypermon.host.export.sinks import refuse_output, sink
 from hypermon.host.text.console import make_console
 
 __all__ = ["dictionary"]
@@ -35,6 +35,9 @@ def dictionary(file: Path, check: bool, header: str | None, prefix: str | None, 
         raise HypermonError("--c-header and --json: choose one")
     if (elf is None) != (out is None):
         raise HypermonError("--elf PROGRAM and --output OUT belong together")
+    for target in (header, out):
+        if target is not None:
+            refuse_output(target)
     events = load_dictionary(file)
     if elf is not None and out is not None:
         _add_strings(events, elf, out)
@@ -42,8 +45,8 @@ def dictionary(file: Path, check: bool, header: str | None, prefix: str | None, 
     if header is not None:
         name = click.format_filename(file, shorten=True)
         text = c_header(events, name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
-        with sink(header) as target:
-            target.write(text.encode())
+        with sink(header) as opened:
+            opened.write(text.encode())
     elif as_json:
         for kind in events.events:
             click.echo(json.dumps(kind.as_dict()))

@@ -12,6 +12,7 @@ from hypermon.host.compare.measures import spent_before
 from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.contracts.rules import Event
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.errors import HypermonError
 
 __all__ = ["COLUMNS", "LANES", "Lanes", "Timeline", "aligned"]
@@ -108,7 +109,7 @@ def _lanes(run: DecodedRun, low: int, high: int) -> Lanes:
     states: dict[int, dict[str, Floats]] = {}
     items, lost = np.zeros((nodes, columns), np.int64), np.zeros((nodes, columns), bool)
     with connect(run) as db:
-        rows = db.execute("select name, node, begin_ps, coalesce(end_ps, lost_ps, ?) as until from states "
+        rows = db.execute(f"select name, node, begin_ps, {known_until('?')} as until from states "
                           f"where node < {nodes} and begin_ps < ? order by name, node", [high, high]).fetchnumpy()
         keys = list(zip(rows["name"], rows["node"].tolist(), strict=True))
         cuts = [0, *(k for k in range(1, len(keys)) if keys[k] != keys[k - 1]), len(keys)]

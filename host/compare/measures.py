@@ -14,6 +14,7 @@ from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Dictionary
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.errors import HypermonError, InputError
 
 __all__ = ["BLOCKS", "THRESHOLDS", "Measure", "measured", "spent_before"]
@@ -194,7 +195,7 @@ def _latency(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Meas
 
 def _states(db: duckdb.DuckDBPyConnection, part: _Part, name: str) -> dict[Measure, Samples | Ratio]:
     """Spans of a state, and their share of the time of the nodes that have it."""
-    rows = db.execute("select node, begin_ps, coalesce(end_ps, lost_ps, ?) as until, end_ps is not null as whole "
+    rows = db.execute(f"select node, begin_ps, {known_until('?')} as until, end_ps is not null as whole "
                       "from states where name = ?", [part.end, name]).fetchnumpy()
     begins, ends, whole = rows["begin_ps"], rows["until"], rows["whole"]
     nodes = np.unique(rows["node"])

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.query import create_view
+from hypermon.host.analysis.stats import cut_nodes
 from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
@@ -54,7 +55,7 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         lock(db, chain.from_iterable(files.values()))
         columns = {name: tuple(row[0] for row in db.execute(f"describe {name}").fetchall())
                    for name in files if name != "loss"}
-        vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events))
+        vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events), run.info.port_bits)
         extents = _extents(run, done, db, columns)
         _gaps(run, done, db, extents, columns)
         slack = slack_of(run.info, done["lag_max"] if done["late_nibbles"] else 0)
@@ -118,7 +119,7 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
         all_of(node, rejected, "filter")
     for node, from_ps in unrecorded(run, done).items():
         rows.append((node, max(from_ps, extents[node].start), max(from_ps, extents[node].end), MANY, "unsure", None))
-    for node in _cut_away(run):
+    for node in cut_nodes(run):
         all_of(node, MANY, "unsure")
     for part, how in run.aligned_parts():
         for node, n, cause in kept_back(part.info, how.nodes, done["discarded"]):
@@ -139,15 +140,6 @@ def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
         from open asof left join whole as before on before.node = open.node and before.t < open.lo
         asof left join whole as after on after.node = open.node and after.t > open.hi
         group by open.node, 2, 3""")
-
-
-def _cut_away(run: DecodedRun) -> list[int]:
-    """The nodes that an excerpt does not have."""
-    missing = []
-    for part, how in run.aligned_parts():
-        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
-        missing += [how.first_node + node for node in range(how.nodes) if isinstance(kept, list) and node not in kept]
-    return missing
 
 
 def slack_of(info: RunInfo, late: int) -> int:

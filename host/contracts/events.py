@@ -12,7 +12,7 @@ from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 __all__ = ["Vocabulary", "with_state"]
 
 _PLAIN = re.compile(r"(nibble|event|word):(0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10})", re.ASCII)
-_MOST = {"nibble": 255, "event": 255, "word": 2**32 - 1}
+_MOST = {"event": 255, "word": 2**32 - 1}
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,19 @@ class Vocabulary:
     columns : the columns of the tables ``events`` (items) and ``framed`` (events that were framed from nibbles), by
         table; only the tables that exist.
     event_mode : some nodes write events as items.
+    port_bits : data bits of a port: what a nibble can be.
     """
 
     dictionary: Dictionary | None
     columns: Mapping[str, tuple[str, ...]]
     event_mode: bool
+    port_bits: int = 4
 
     def source(self, event: Event) -> Source:
         """The events that a name means. Raises ValueError if it means none; the text states the names there are."""
         plain = _PLAIN.fullmatch(event.name)
-        if plain is not None and int(plain[2], 0) > _MOST[plain[1]]:
-            raise ValueError(f"{event.name}: there is no such {plain[1]}")
+        if plain is not None and int(plain[2], 0) > (most := _MOST.get(plain[1], (1 << self.port_bits) - 1)):
+            raise ValueError(f"{event.name}: there is no such {plain[1]}; there are {plain[1]}:0 to {plain[1]}:{most}")
         if plain is not None and plain[1] != "event":
             if plain[1] not in self.columns["events"]:
                 raise ValueError(f"{event.name}: no node of this run writes single {plain[1]}s")
@@ -52,7 +54,7 @@ class Vocabulary:
         return self._events(kind.id, kind)
 
     def _names(self, name: str) -> str:
-        plain = "event:0 to event:255" if self._tables() else "nibble:0 to nibble:15"
+        plain = "event:0 to event:255" if self._tables() else f"nibble:0 to nibble:{(1 << self.port_bits) - 1}"
         return f"{near(name, list(self.dictionary.by_name))}, and {plain}" if self.dictionary else (
             f"{plain}; names need a dictionary: hypermon decode RUN --dictionary FILE")
 

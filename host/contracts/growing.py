@@ -163,7 +163,7 @@ class Growing:
         self._db.execute(f"create temp table gaps ({GAPS})")
         self._arrived(schema.empty_table())
         self._trace = _Watched(self._db, Vocabulary(dictionary, {"events": tuple(schema.names)},
-                                                    bool(info.item_modes.events)), begin, info.nodes)
+                                                    bool(info.item_modes.events), info.port_bits), begin, info.nodes)
         self._trace.slack_ps, self._trace.apart_ps, self._trace.masked = slack_of(info, 0), apart, masked
         self._waiting: list[pa.Table] = []
         self._known = [begin - 1] * info.nodes

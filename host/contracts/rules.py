@@ -254,6 +254,10 @@ def load_rules(path: str | os.PathLike[str]) -> Rules:
     for number, table in enumerate(said):
         own = lines["rule"][number] if number < len(lines.get("rule", [])) else {"": 1}
         rules.append(_rule(path, table, own, number + 1))
+        twin = next((rule for rule in rules[:-1] if rule.name == rules[-1].name), None)
+        if twin is not None:
+            wrong(own.get("name", own[""]), f"{twin.name}: the rule in line {twin.line} has this name, too; their "
+                                            "verdicts could not be told apart")
     return Rules(str(path), tuple(rules))
 
 

@@ -31,7 +31,7 @@ _Times = npt.NDArray[np.int64]
 #: The shape of an :class:`Alignment`; ``decode.json`` has one per board.
 ALIGNMENT = table({
     "board": text(1 << 16), "first_node": integer(0, 1 << 16), "nodes": integer(1, 1 << 16),
-    "how": one_of("first", "wire", "host clock", "together"), "offset_ps": integer(-1 << 63, (1 << 63) - 1),
+    "how": one_of("first", "wire", "host clock", "stated", "together"), "offset_ps": integer(-1 << 63, (1 << 63) - 1),
     "drift_ppm": number(-10**6, 10**6), "uncertainty_ns": maybe(integer(0, 1 << 63))},
     {"ticks_hz": integer(0, 1 << 40), "hops": integer(0, 1 << 12), "bends": listed(listed(
         integer(-1 << 63, (1 << 63) - 1), 2, 2), 0, 1 << 24)}, more=True)
@@ -56,7 +56,8 @@ class Alignment:
     Parameters
     ----------
     board : its URI; ``first_node``, ``nodes``: which nodes of the run belong to it.
-    how : ``first``, ``wire``, ``host clock``, or ``together``: virtual boards begin together.
+    how : ``first``, ``wire``, ``host clock``; ``stated``: a user stated the offset, and it counts as exact; or
+        ``together``: virtual boards begin together.
     offset_ps, drift_ppm : the run's time when the board's is 0, and how much faster the run's time passes.
     uncertainty_ns : of the alignment, during the recording; None: not known.
     ticks_hz : times that are corrected for drift are rounded to ticks of this frequency; 0: to picoseconds.
@@ -99,6 +100,8 @@ class Alignment:
         """One line, for people."""
         if self.how == "first":
             way = "its time is the run's time"
+        elif self.how == "stated":
+            way = f"by the offset that was stated: {self._offset_ms()} ms"
         elif self.how == "together":
             way = "virtual: not aligned; it begins with the first"
         elif self.how == "wire" and self.uncertainty_ns is None:
@@ -109,6 +112,10 @@ class Alignment:
             way = (f"by {self._by_wire()}, to {self.uncertainty_ns:,} ns" if self.how == "wire"
                    else f"by {self._by_clock()}, to {self.uncertainty_ns / 1000:,.2f} us")
         return f"{self.board}: nodes {self.first_node} to {self.first_node + self.nodes - 1}, {way}"
+
+    def _offset_ms(self) -> str:
+        """To the nanosecond, in which offsets are stated."""
+        return f"{self.offset_ps / 10**9:+,.6f}".rstrip("0").rstrip(".")
 
     def _by_wire(self) -> str:
         return "wire" if self.hops < 2 else f"{self.hops} wires in a chain"
@@ -163,6 +170,8 @@ def _offsets(parts: Sequence[RunDirectory], wires: Wires) -> list[tuple[Alignmen
         info = part.info
         if part is first:
             found.append((Alignment(info.board, base, info.nodes, "first"), 0.0))
+        elif part.clock.how == "stated":
+            found.append((_stated(first, part, base), None))
         elif info.configuration.get("follow"):
             found.append(_by_wire(parts, board, wires, [own for own, _ in found], base))
         elif (info.board.startswith("sim:") and first.info.board.startswith("sim:")
@@ -269,6 +278,17 @@ def _wired_uncertainty_ns(chain: Sequence[dict[str, Any]], scale: TimeScale, clo
     clocks += scale.window_clocks / scale.phases
     unsure = sum(int(wire.get("uncertainty_ps", 0)) for wire in chain)
     return -(-(math.ceil(clocks * 10**12 / scale.clock_hz) + unsure) // 1000)
+
+
+def _stated(first: RunDirectory, part: RunDirectory, base: int) -> Alignment:
+    """By the offset that a user stated, in whole nanoseconds: the one from which the clock was made. That clock has the
+    drift of the first one's, by which an offset may be half a nanosecond from what is computed back.
+    """
+    found = _by_host(first, part, base)
+    rate, wanted = 1 + first.clock.drift_ppm * 1e-6, part.clock.utc_ns - first.clock.utc_ns
+    near = round(found.offset_ps / 1000)
+    offset = next((one for one in (near, near + 1, near - 1) if round(one * 1000 * rate / 1000) == wanted), near)
+    return replace(found, how="stated", offset_ps=1000 * offset, uncertainty_ns=part.clock.uncertainty_ns)
 
 
 def _by_host(first: RunDirectory, part: RunDirectory, base: int) -> Alignment:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 import duckdb
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 
-__all__ = ["TABLES", "columns", "create_views", "text"]
+__all__ = ["TABLES", "columns", "create_views", "known_until", "text"]
 
 #: The tables, and the types of their columns if all counters are integers below 2^63.
 _COLUMNS = {
@@ -232,3 +232,15 @@ def _counters(dictionary: Dictionary, kinds: dict[str, str]) -> list[str]:
                          f"{value}::{kinds['value']} as value, row{whole} from named "
                          f"where event = {kind.id} and {value} is not null")
     return asked
+
+
+def known_until(end: str = "null", row: str = "") -> str:
+    """Until when a row of ``states`` is known to last, as an SQL expression: to its end; without one, to the loss that
+    may hide it, or as long as the run.
+
+    Parameters
+    ----------
+    end : when the run ends, in SQL. ``null``: a state that lasts to the end of the run is null.
+    row : a name of the table, with a point.
+    """
+    return f"coalesce({row}end_ps, {row}lost_ps, {end})"

@@ -20,7 +20,7 @@ from hypermon.host.blocks.times import PS_MAX
 from hypermon.host.decode.table_files import by_board
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import create_views
+from hypermon.host.dictionary.semantics import create_views, known_until
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
 from hypermon.host.export.node_order import write_by_node
@@ -134,7 +134,7 @@ class Tracks:
         columns = list(dict.fromkeys(self.dictionary.columns.values()))
         said = ", ".join(f'{way}."{column}" as "{way} {column}"' for way in "be" for column in ["event", *columns])
         for row in self._rows(f"""
-                select s.*, coalesce(s.end_ps, s.lost_ps) as until_ps, {said}, bf.sent as "b sent",
+                select s.*, {known_until(row='s.')} as until_ps, {said}, bf.sent as "b sent",
                        bf.received as "b received", ef.sent as "e sent", ef.received as "e received"
                 from states s join (from numbered where node = {node}) b on s.begin_row = b.row
                 left join (from numbered where node = {node}) e on s.end_row = e.row

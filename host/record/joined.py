@@ -50,8 +50,8 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
         names = [f"board-{number}" for number in range(len(runs))]
         for run, name in zip(runs, names, strict=True):
             _copy(run.path, aside / name)
-            if run.path in offsets or (run is runs[0] and offsets and run.clock.uncertainty_ns is None):
-                _set_clock(aside / name, runs[0], offsets.get(run.path, 0))
+            if run.path in offsets:
+                _set_clock(aside / name, runs[0], offsets[run.path])
         info = run_info(aside, names)
         info.end = {"how": f"merged from {', '.join(run.path.resolve().name for run in runs)}",
                     "proper": all((run.info.end or {}).get("proper", True) for run in runs),
@@ -102,7 +102,7 @@ def _refuse(run: Run, first: Run, offsets: Mapping[Path, int]) -> None:
         raise InputError(run.path, None, "its time is that of another board, by wire; record both with one command, or "
                                          f"state --offset {run.path}=MS")
     for one in (first, run):
-        if one.clock.uncertainty_ns is None:
+        if one.clock.uncertainty_ns is None or one.clock.how == "stated":
             raise InputError(one.path, None, "it cannot be aligned: its board was never compared with the computer's "
                                              f"clock; if you know when it began, state --offset {run.path}=MS")
 
@@ -111,7 +111,7 @@ def _set_clock(directory: Path, first: Run, offset_ps: int) -> None:
     """Ties a copied recording to the clock of the first, at a known time."""
     clock = first.clock
     offset_ns = round(offset_ps * (1 + clock.drift_ppm * 1e-6) / 1000)
-    save_clock(directory, WallClock(clock.utc_ns + offset_ns, clock.drift_ppm, 0))
+    save_clock(directory, WallClock(clock.utc_ns + offset_ns, clock.drift_ppm, 0, how="stated"))
     run = Run(directory)
     assert run.info.end is not None
     run.info.configuration["follow"] = False

@@ -31,7 +31,7 @@ _UNRELATED_PPM = 500_000
 #: Limits for the file: years 1970 to 2116, so that times of the run can be added.
 _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
     "drift_ppm": number(-_UNRELATED_PPM, _UNRELATED_PPM), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
-    "answers": integer(0, (1 << 63) - 1), "how": one_of("host clock", "pps"), "pulses": maybe(table({
+    "answers": integer(0, (1 << 63) - 1), "how": one_of("host clock", "pps", "stated"), "pulses": maybe(table({
         "used": integer(0, 1 << 62), "missing": integer(0, 1 << 62), "doubled": integer(0, 1 << 62),
         "strayed": integer(0, 1 << 62), "holdover_s": number(0, 1e12)}, more=True))})
 #: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
@@ -68,7 +68,8 @@ class WallClock:
     uncertainty_ns : of UTC by the host's clock, during the recording. The error of that clock itself is not included.
         None: not measured, as for a virtual board, whose time is unrelated to the host's.
     answers : number of the board's answers, or of pulses, on which the estimate is based.
-    how : ``host clock``, or ``pps``: by pulses at ``pps_in``, see :mod:`.pulses`.
+    how : ``host clock``; or ``pps``: by pulses at ``pps_in``, see :mod:`.pulses`; or ``stated``: by an offset from the
+        clock of another recording, which a user stated.
     pulses : of ``pps``: the :class:`.pulses.PulseReport`.
     """
 
@@ -91,6 +92,8 @@ class WallClock:
         begin = np.datetime_as_string(self.utc(0))
         if self.uncertainty_ns is None:
             return f"time 0 was about {begin} UTC (not measured)"
+        if self.how == "stated":
+            return f"time 0 was {begin} UTC by the clock of another recording, as an offset stated"
         # The drift was measured, or it is exactly 0.
         drift = f"drift {self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
         if self.how == "pps":

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.analysis.stats import duration_text, quantity
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.run import Run
 from hypermon.host.text.numbers import significant
 
@@ -45,7 +46,7 @@ def state_rows(run: Run, begins_ps: int, duration_ps: int) -> list[tuple[str, ..
 
 def _took(end_ps: int) -> str:
     """The time for which states are known to last, in a run that ends then: as in the timeline's selection."""
-    return f"sum(greatest(coalesce(end_ps, lost_ps, {end_ps:d}) - begin_ps, 0))"
+    return f"sum(greatest({known_until(str(end_ps))} - begin_ps, 0))"
 
 
 def _state(name: str, counted: int, whole: int, lengths: Sequence[Any], still: int,

@@ -235,7 +235,8 @@ class _Page:
         busiest = self.survey.rates.max(axis=1) / (duration / self.survey.rates.shape[1])
         return _table(("node", "items", "mean", "busiest interval", "lost"), [
             (name, f"{per_node[node]:,}", quantity(per_node[node] / duration, "/s"), quantity(busiest[node], "/s"),
-             f"!{lost[node]:,}" if lost[node] else "0") for node, name in enumerate(self.names)])
+             f"!{lost[node]:,}" if lost[node] else "0") for node, name in enumerate(self.names)
+            if node not in self.figured["cut_nodes"]])
 
     def _moment(self) -> str:
         """The busiest slot, or the part of it that can be drawn."""

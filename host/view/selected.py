@@ -3,6 +3,7 @@
 from typing import Any
 
 from hypermon.host.decode.table_files import event_files
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.view.picture import Pictures
 
@@ -43,7 +44,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
     nodes = sorted({*events, *items, *lost})
     states, messages = list[list[Any]](), list[list[Any]]()
     if tables.stories:
-        until = f"coalesce(end_ps, lost_ps, {pictures.end_ps:d})"
+        until = known_until(str(pictures.end_ps))
         states = [list(row) for row in tables.ask(
             f"select name, sum(least({until}, $to) - greatest(begin_ps, $from))::double "
             f"/ (($to - $from) * (select greatest(count(distinct node), 1) from states)), count(*) from states "

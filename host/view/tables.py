@@ -17,6 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.semantic_tables import known_semantics, semantic_files
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.recording.parts import Part
 from hypermon.host.run import Run
@@ -166,6 +167,7 @@ class Tables:
             with pq.ParquetFile(states, read_dictionary=["name"]) as file:
                 for batch in file.iter_batches(_BATCH, columns=["node", "name", "begin_ps", "end_ps", "lost_ps"]):
                     own = np.array([number[name] for name in batch["name"].dictionary.to_pylist()], np.int64)
+                    # As known_until() says it in SQL.
                     ends = pc.coalesce(batch["end_ps"], batch["lost_ps"], pa.scalar(end_ps))
                     node, name, begins, until = (np.from_dlpack(column).astype(np.int64) for column in (
                         batch["node"], batch["name"].indices, batch["begin_ps"], ends))
@@ -185,7 +187,7 @@ class Tables:
     def _states(self, where: str) -> str:
         """The question for the columns of :class:`States`."""
         return (f"select node::bigint * {len(self.names)} + list_position($names, name) - 1 as kind, begin_ps, "
-                f"greatest(coalesce(end_ps, lost_ps, $end), begin_ps) as until_ps from states where {where}")
+                f"greatest({known_until('$end')}, begin_ps) as until_ps from states where {where}")
 
     def ask(self, question: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of an answer. Raises HypermonError if a table cannot be read."""
@@ -241,7 +243,7 @@ class Tables:
         if not self.stories:
             return {"rows": [], "many": False}
         rows = self.ask(f"select node, name || coalesce(' ' || key, ''), begin_ps - $from, "
-                        f"coalesce(end_ps, lost_ps, $end) - $from, end_ps is not null, list_position($names, name) - 1 "
+                        f"{known_until('$end')} - $from, end_ps is not null, list_position($names, name) - 1 "
                         f"from states where {_OVERLAP} limit {SPANS_MOST + 1}",
                         self._stretch(from_ps, to_ps, nodes, end_ps))
         if len(rows) > SPANS_MOST:
@@ -346,7 +348,7 @@ class Tables:
 #: The columns that :meth:`Tables._states` asks for.
 _STATES = ("kind", "begin_ps", "until_ps")
 #: States that overlap a stretch.
-_OVERLAP = ("begin_ps < $to and (end_ps is null or end_ps >= $from) and coalesce(end_ps, lost_ps, $end) >= $from "
+_OVERLAP = (f"begin_ps < $to and (end_ps is null or end_ps >= $from) and {known_until('$end')} >= $from "
             "and node between $first and $last")
 
 

@@ -10,7 +10,7 @@ from hypermon.hdl.layout import NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.sinks import sink
+from hypermon.host.export.sinks import refuse_output, sink
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.numbers import counted
@@ -55,6 +55,10 @@ def emulate(workload: str, run: Path | None, config: str, port_bits: str | None,
 
     if sum(where is not None for where in (run, gpio, uf2)) != 1:
         raise HypermonError("give exactly one of -o RUN, --gpio CHIP and --uf2 FILE")
+    if run is not None:
+        refuse_existing(run)
+    if uf2 is not None:
+        refuse_output(uf2)
     said = load_workload(workload, int(port_bits) if port_bits else None)
     if not said.items:
         raise HypermonError(f"{workload}: it is empty")
@@ -73,7 +77,6 @@ def _to_board(workload: Any, run: Path, sink: Sink) -> None:
     nodes = workload.nodes
     if nodes[-1] >= NODES_MAX:
         raise HypermonError(f"{workload.name}: it has a node {nodes[-1]}; a board has at most {NODES_MAX} nodes")
-    refuse_existing(run)
     if workload.port_bits != PORT_BITS and sink is Sink.CLASSIC:
         raise HypermonError(f"{workload.name}: ports of {workload.port_bits} bits need --config extended")
     count = max(16, nodes[-1] + 1)

@@ -200,3 +200,36 @@ def test_a_restarted_regeneration_board_is_named_once():
     # Recordings of earlier boards do not tell.
     assert len(regeneration_doubts({"links_unsure": [0]})) == 1
     assert not regeneration_doubts({})
+
+
+@pytest.mark.parametrize(("nodes", "cut", "said"), [
+    ("0", [1, 2, 3, 4], "nodes 1 to 4 are"), ("1,3", [0, 2, 4], "nodes 0, 2, 4 are"), ("0-3", [4], "node 4 is"),
+    ("2", [0, 1, 3, 4], "nodes 0 to 1, 3 to 4 are"), ("0-4", [], "")])
+@pytest.mark.parametrize("boards", [1, 2])
+def test_a_part_says_which_nodes_are_not_in_it(make_run, run_cli, tmp_path, boards, nodes, cut, said):
+    """It has no figures of them, not even 0; in a run of several boards, nodes are numbered as in the run."""
+    runs = [make_run(random_run(FakeBoard(count), random.Random(count), 20), name=f"run{count}", board=f"sim:{count}")
+            for count in ([5] if boards == 1 else [3, 2])]
+    whole = runs[0].path
+    if boards == 2:
+        whole = tmp_path / "both"
+        assert run_cli("merge", *(run.path for run in runs), "-o", whole, "--offset", f"{runs[1].path}=1")[0] == 0
+    part = tmp_path / "part"
+    assert run_cli("trim", whole, part, "--nodes", nodes)[0] == 0
+    assert Run(part).stats()["cut_nodes"] == cut
+    lines = run_cli("stats", part)[1].splitlines()
+    told = f"yes: nothing was lost; {said} not in this part of a run" if said else "yes: nothing was lost"
+    assert [line.split(maxsplit=1)[1].strip() for line in lines if line.startswith("complete")] == [told]
+    head = next(number for number, line in enumerate(lines) if line.split()[:2] == ["node", "items"])
+    rows = [int(line.split()[0]) for line in lines[head + 1:] if line.strip()]
+    assert rows == [node for node in range(5) if node not in cut]
+    assert json.loads(run_cli("stats", part, "--json")[1])["cut_nodes"] == cut
+
+
+def test_a_part_with_losses_says_it_too(make_run, run_cli, tmp_path):
+    run = make_run(lossy())
+    assert run_cli("trim", run.path, tmp_path / "part", "--nodes", "1")[0] == 0
+    text = printed(run_cli, Run(tmp_path / "part"))
+    assert "each is counted, with its time; node 0 is not in this part of a run ended" in text
+    page = report_html(Run(tmp_path / "part"))
+    assert row(page, "complete").endswith("; node 0 is not in this part of a run")

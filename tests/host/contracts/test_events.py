@@ -29,6 +29,17 @@ def test_names(book):
     assert "not aborted" in both.source(Event("nibble:7")).sql
 
 
+def test_nibbles_of_a_port_of_8_bits():
+    """What a node writes at once is called a nibble there, too. No board of 4 bits can have nibble 16."""
+    columns = {"events": ("nibble",)}
+    assert Vocabulary(None, columns, False, 8).source(Event("nibble:255")).value == 255
+    for bits, most in ((4, 15), (8, 255)):
+        with pytest.raises(ValueError, match=f"there is no such nibble; there are nibble:0 to nibble:{most}$"):
+            Vocabulary(None, columns, False, bits).source(Event(f"nibble:{most + 1}"))
+        with pytest.raises(ValueError, match=f"there are nibble:0 to nibble:{most};"):
+            Vocabulary(None, columns, False, bits).source(Event("send"))
+
+
 @pytest.mark.parametrize(("name", "said"), [
     ("sent", "there is no event 'sent'; there are send, "), ("event:256", "no such event"),
     ("word:7", "no node of this run writes single words")])

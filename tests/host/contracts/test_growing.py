@@ -41,8 +41,8 @@ def grown(monkeypatch):
     def make(rule, nodes=2, slack=0, itm=0):
         monkeypatch.setattr(growing, "Vocabulary", _Vocabulary)
         monkeypatch.setattr(growing, "slack_of", lambda info, late: slack + late)
-        info = SimpleNamespace(nodes=nodes, item_modes=ItemModes.of([ItemMode.NIBBLE] * nodes), configuration={},
-                               itm_nodes=itm)
+        info = SimpleNamespace(nodes=nodes, port_bits=4, item_modes=ItemModes.of([ItemMode.NIBBLE] * nodes),
+                               configuration={}, itm_nodes=itm)
         made.append(Growing(Rules("rules", (rule,)), info, SCHEMA, None))
         return made[-1]
 

@@ -97,7 +97,8 @@ event = { event = "event:1", nodes = [1] }
     (("\"send\"", "{ event = \"send\", where = \"1); drop table x; select (1\" }"), 5, "where: give one condition"),
     (("\"send\"", "{ event = \"send\", where = \"exists (from read_text('/etc/passwd'))\" }"), 5, "where: "),
     (("\"send\"", "{ event = \"send\", nodes = [4] }"), 5, "there is no node 4, but 0 to 3"),
-    (("\"send\"", "\"nibble:16\""), 7, "nibble:16 has no field 'peer'"),
+    (("\"send\"", "\"nibble:15\""), 7, "nibble:15 has no field 'peer'"),
+    (("\"send\"", "\"nibble:16\""), 5, "nibble:16: there is no such nibble; there are nibble:0 to nibble:15"),
     (("\"send\"", "\"event:256\""), 5, "event:256: there is no such event"),
     (("after =", "scope = { from = \"sent\" }\nafter ="), 5, "there is no event 'sent'; there are send")])
 def test_what_does_not_fit(told_us, check, change, line, said):

@@ -147,3 +147,13 @@ def test_what_cannot_be_read(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff")
     with pytest.raises(InputError, match="not UTF-8"):
         load_rules(tmp_path / "bytes.toml")
+
+
+def test_two_rules_of_one_name(tmp_path):
+    """In every output a verdict has the name of its rule."""
+    path = tmp_path / "rules.toml"
+    path.write_text(EACH + '[[rule]]\nkind = "absence"\nname = "c"\nevent = "nibble:1"\n')
+    line = path.read_text().splitlines().index('name = "c"') + 1
+    with pytest.raises(InputError, match=rf": c: the rule in line {line - 1} has this name, too") as error:
+        load_rules(path)
+    assert error.value.line == len(path.read_text().splitlines()) - 1

@@ -2,13 +2,16 @@
 
 import json
 import random
+import re
 from itertools import product
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.export.brackets import Span
 from hypermon.host.run import Run
 
@@ -210,3 +213,22 @@ def test_a_span_ends_at_a_loss() -> None:
     spans, _ = pair(edges, [(34, 50), (31, 35), (5, 10)])
     assert sorted(spans, key=lambda s: s.begin) == [
         Span("a", 10, 31, 0), Span("b", 20, 30, 1, 2), Span("c", 40, 40, 3), Span("d", 60, None, 5)]
+
+
+def test_until_when_a_state_is_known():
+    """To its end, or to the loss that may hide it, or to the end of the run."""
+    rows = "(values (1, 9, null), (2, null, 7), (3, null, null)) s(number, end_ps, lost_ps)"
+
+    def told(expression: str, *given: int) -> list[int | None]:
+        return [row[0] for row in duckdb.execute(f"select {expression} from {rows} order by number", given).fetchall()]
+
+    assert told(known_until("20")) == told(known_until("?", "s."), 20) == [9, 7, 20]
+    assert told(known_until()) == [9, 7, None]
+
+
+def test_it_is_said_in_one_place():
+    """No other file of the host has the expression."""
+    host = Path(__file__).parents[3] / "host"
+    said = re.compile(r"(?<!pc\.)coalesce\([^)]*end_ps[^)]*lost_ps")
+    assert [path.relative_to(host).as_posix() for path in host.rglob("*.py")
+            if said.search(path.read_text())] == ["dictionary/semantics.py"]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -303,10 +304,46 @@ def test_merged_by_a_known_offset(apart, tmp_path):
     assert cli._run(["merge", *(str(run.path) for run in runs), "-o", str(out), "--offset",
                      f"{runs[1].path}=-0.25"]) == 0
     own = Run(out).stats()["boards"][1]
-    assert (own["offset_ps"], own["uncertainty_ns"]) == (-250_000_000, 0)
+    assert (own["how"], own["offset_ps"], own["uncertainty_ns"]) == ("stated", -250_000_000, 0)
     expected = made[0].events() + [(time - 250_000_000, node + 3, nibble) for time, node, nibble in made[1].events()]
     assert rows_of(Run(out)) == sorted(expected, key=lambda row: row[:2])
     assert runs[1].clock.utc_ns == 5 * 10**17, "the source is as it was"
+
+
+@pytest.mark.parametrize(("first", "utc"), [
+    (WallClock(10**18), "time 0 was about 2001-09-09T01:46:40.000000000 UTC (not measured)"),
+    (FIRST, "time 0 was 2001-09-09T01:46:40.000000000 UTC, to 0.1 us by the host's clock")])
+@pytest.mark.parametrize(("given", "printed"), [("12.5", "+12.5"), ("-0.000003", "-0.000003"), ("7000", "+7,000"),
+                                                ("100.000001", "+100.000001")])
+def test_an_offset_that_was_stated_is_no_measurement(apart, tmp_path, run_cli, first, utc, given, printed):
+    """Neither the offset nor UTC is said to be measured, nor how exactly; also of a part, and of the board alone."""
+    _, runs = apart(first, WallClock(5 * 10**17, 30.0, 200))
+    out, part = tmp_path / "both", tmp_path / "part"
+    assert run_cli("merge", *(run.path for run in runs), "-o", out, "--offset", f"{runs[1].path}={given}")[0] == 0
+    assert run_cli("trim", out, part, "--nodes", "0,3")[0] == 0
+    for run in (out, part):
+        said = " ".join(run_cli("stats", run)[1].split())
+        assert f"uart:1: nodes 3 to 4, by the offset that was stated: {printed} ms clock {utc}" in said
+    said = " ".join(run_cli("stats", out / "board-1")[1].split())
+    assert re.search("time 0 was [-0-9T:.]+ UTC by the clock of another recording, as an offset stated", said)
+    assert Run(out).stats()["boards"][1]["offset_ps"] == round(float(given) * 10**9)
+    # The first recording is copied as it is.
+    assert Run(out / "board-0").clock == runs[0].clock == first
+
+
+def test_an_offset_is_from_the_recording_of_which_it_was_stated(apart, tmp_path, run_cli):
+    """Merged with another recording, the board has no clock to be aligned by."""
+    _, runs = apart()
+    assert run_cli("merge", *(run.path for run in runs), "-o", tmp_path / "both", "--offset",
+                   f"{runs[1].path}=3")[0] == 0
+    stated, other = tmp_path / "both" / "board-1", runs[0].path
+    for order in ((stated, other), (other, stated)):
+        status, _, err = run_cli("merge", *order, "-o", tmp_path / "again")
+        assert (status, len(err)) == (2, 1)
+        assert err[0].startswith(f"hypermon: {stated}: it cannot be aligned")
+    assert run_cli("merge", other, stated, "-o", tmp_path / "again", "--offset", f"{stated}=4")[0] == 0
+    own = Run(tmp_path / "again").stats()["boards"][1]
+    assert (own["how"], own["offset_ps"]) == ("stated", 4 * 10**9)
 
 
 @pytest.mark.parametrize(("change", "options", "said"), [

@@ -104,3 +104,31 @@ def test_an_output_in_a_folder_that_cannot_be_written(make_run, run_cli, tmp_pat
     assert (status, err) == (2, [f"hypermon: {tmp_path / 'x'}: nothing can be written in {tmp_path}; name a folder of "
                                  "your own"])
     assert contents(run.path) == before
+
+
+@pytest.mark.parametrize("place", ["directory", "missing", "recording"])
+@pytest.mark.parametrize("arguments", [
+    ["dict", "NONE", "--c-header", "OUT"], ["dict", "NONE", "--elf", "NONE", "-o", "OUT"],
+    ["pinout", "NONE", "--svg", "OUT"], ["emulate", "NONE", "--uf2", "OUT"], ["emulate", "RUN", "--uf2", "OUT"]])
+def test_a_bad_output_is_refused_before_the_input_is_read(make_run, run_cli, tmp_path, arguments, place):
+    """There is no input of that name, which is not even noticed; and a RUN is not decoded."""
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    out = {"directory": tmp_path / "directory", "missing": tmp_path / "none" / "x",
+           "recording": run.path / "loss.parquet"}[place]
+    (tmp_path / "directory").mkdir()
+    before = contents(run.path)
+    names = {"RUN": run.path, "NONE": tmp_path / "nothing", "OUT": out}
+    status, printed, err = run_cli(*(names.get(word, word) for word in arguments))
+    said = {"missing": "there is no", "recording": "never overwritten", "directory": "is a directory"}[place]
+    assert (status, printed, len(err)) == (2, "", 1)
+    assert str(out) in err[0]
+    assert said in err[0]
+    assert contents(run.path) == before
+
+
+def test_emulate_refuses_a_run_that_exists(run_cli, tmp_path):
+    """Also before the workload is read, of which there is none."""
+    (tmp_path / "run").mkdir()
+    status, _, err = run_cli("emulate", tmp_path / "nothing", "-o", tmp_path / "run")
+    assert (status, len(err)) == (2, 1)
+    assert err[0].startswith(f"hypermon: {tmp_path / 'run'}: it exists already")
