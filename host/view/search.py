@@ -37,6 +37,7 @@ class Found:
     kind : item, state, message or loss.
     received : the message was searched for where it was received.
     wrapped : it was found from the run's other end on.
+    lost_ps : the first loss that leaves a state's end, or a message's match, open; None: there is none.
     """
 
     time_ps: int
@@ -47,12 +48,14 @@ class Found:
     kind: str = "item"
     received: bool = False
     wrapped: bool = False
+    lost_ps: int | None = None
 
     def values(self) -> dict[str, Any]:
         """As plain values; times as text, because they may have more than 53 bits."""
         return {"time_ps": str(self.time_ps), "node": self.node, "text": self.text,
                 "end_ps": None if self.end_ps is None else str(self.end_ps), "other": self.other, "kind": self.kind,
-                "received": self.received, "wrapped": self.wrapped}
+                "received": self.received, "wrapped": self.wrapped,
+                "lost_ps": None if self.lost_ps is None else str(self.lost_ps)}
 
 
 @dataclass
