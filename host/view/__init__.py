@@ -4,6 +4,6 @@ The page asks for pictures: what happened between two times, in as many columns 
 items has counts; a picture of few has the items, with their names. `pip install -e '.[view]'` installs what this
 needs, Perfetto's interface included.
 
-Flow: bins, counts, shares, tables, picture, growing, opened, conditions, understood, search, selected, questions,
-    bookmarks, perfetto
+Flow: bins, counts, shares, tables, picture, growing, opened, conditions, understood, search, bynode, selected,
+    questions, bookmarks, perfetto
 """

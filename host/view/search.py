@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = ["Found", "hits", "search"]
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
 #: Kinds of searches for messages.
 _MESSAGES = ("send", "receive", "message")
+_Began = dict[tuple[int, int, str], list[tuple[int | None, int | None]]]
 #: For earlier times, and for later ones.
 _SIGN, _ORDER = {True: "<", False: ">"}, {True: "desc", False: "asc"}
 
@@ -37,6 +38,7 @@ class Found:
     kind : item, state, message or loss.
     received : the message was searched for where it was received.
     wrapped : it was found from the run's other end on.
+    lost_ps : the first loss that leaves a state's end, or a message's match, open; None: there is none.
     """
 
     time_ps: int
@@ -47,12 +49,14 @@ class Found:
     kind: str = "item"
     received: bool = False
     wrapped: bool = False
+    lost_ps: int | None = None
 
     def values(self) -> dict[str, Any]:
         """As plain values; times as text, because they may have more than 53 bits."""
         return {"time_ps": str(self.time_ps), "node": self.node, "text": self.text,
                 "end_ps": None if self.end_ps is None else str(self.end_ps), "other": self.other, "kind": self.kind,
-                "received": self.received, "wrapped": self.wrapped}
+                "received": self.received, "wrapped": self.wrapped,
+                "lost_ps": None if self.lost_ps is None else str(self.lost_ps)}
 
 
 @dataclass
@@ -85,6 +89,8 @@ def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | Non
 def hits(pictures: Pictures, text: str, at_ps: int) -> dict[str, Any]:
     """The matches around a time, in order, as plain values, and whether there may be more on either side.
 
+    Each has ``took``, see :func:`_took`.
+
     Raises
     ------
     HypermonError
@@ -95,9 +101,58 @@ def hits(pictures: Pictures, text: str, at_ps: int) -> dict[str, Any]:
     after = _all(pictures, wanted, _Way(at_ps - 1, False, _AFTER + 1, until))
     late = time.monotonic() >= until
     before = _all(pictures, wanted, _Way(at_ps, True, _BEFORE + 1, time.monotonic() + _LIST_S))
-    return {"hits": [found.values() for found in (*before[:_BEFORE][::-1], *after[:_AFTER])],
+    listed = [*before[:_BEFORE][::-1], *after[:_AFTER]]
+    both = zip(listed, _took(pictures, listed), strict=True)
+    return {"hits": [found.values() | {"took": took} for found, took in both],
             "before": len(before) > _BEFORE or time.monotonic() >= until + _LIST_S,
             "after": len(after) > _AFTER or late}
+
+
+def _took(pictures: Pictures, listed: Sequence[Found]) -> list[str | None]:
+    """How many picoseconds each took: a state, or the one that an item begins; a loss; the latency of a message, or of
+    the one that an item sends or receives, if it begins no state. ``unknown``: a loss leaves it open. ``not seen``: the
+    end was not. None: it is an item of no state or message, or of several at one time.
+    """
+    began = _began(pictures, [found for found in listed if found.kind == "item"])
+    result = list[str | None]()
+    for found in listed:
+        if found.kind == "item":
+            own = began.get((found.time_ps, found.node, found.text), [])
+            result.append(_text(*own[0]) if len(own) == 1 else None)
+            continue
+        took_ps = None if found.end_ps is None else found.end_ps - found.time_ps
+        result.append(_text(-took_ps if took_ps is not None and found.received else took_ps, found.lost_ps))
+    return result
+
+
+def _began(pictures: Pictures, items: Sequence[Found]) -> _Began:
+    """What each of these items begins, sends or receives, by time, node and name: how long, and the loss that leaves it
+    open.
+    """
+    began: _Began = {}
+    if not pictures.tables.stories or pictures.dictionary is None:
+        return began
+    kinds = [pictures.dictionary.by_name[name] for name in dict.fromkeys(found.text for found in items)
+             if name in pictures.dictionary.by_name]
+    for kind in kinds:
+        own = [found for found in items if found.text == kind.name]
+        roles = [role for role in ((kind.begin, "states", "begin_ps", "node", "end_ps - begin_ps"),
+                                   (kind.send, "messages", "sent_ps", "sender", "latency_ps"),
+                                   (kind.receive, "messages", "received_ps", "receiver", "latency_ps"))
+                 if role[0] is not None]
+        for name, table, time_ps, node, took_ps in roles[:1]:
+            times, nodes = [found.time_ps for found in own], [found.node for found in own]
+            rows = pictures.tables.ask(
+                f"select {time_ps}, {node}, {took_ps}, lost_ps from {table} where name = $name and "
+                f"({time_ps}, {node}) in (select unnest($times), unnest($nodes)) and {time_ps} between $low and $high",
+                {"name": name, "times": times, "nodes": nodes, "low": min(times), "high": max(times)})
+            for at_ps, of, took, lost_ps in rows:
+                began.setdefault((at_ps, of, kind.name), []).append((took, lost_ps))
+    return began
+
+
+def _text(took_ps: int | None, lost_ps: int | None) -> str:
+    return "unknown" if lost_ps is not None else "not seen" if took_ps is None else str(took_ps)
 
 
 def _wanted(pictures: Pictures, text: str) -> Wanted:
@@ -193,7 +248,8 @@ def _messages(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     arrow = "' from node ' || sender" if receives else "' to node ' || receiver"
     name = f"name || coalesce(' ' || key, '') || coalesce({arrow}, '')"
     return _first(pictures, f"{time_ps}, coalesce({own}, -1), {name}, "
-                            f"{'sent_ps' if receives else 'received_ps'}, coalesce({other}, -1), 'message', {receives}",
+                            f"{'sent_ps' if receives else 'received_ps'}, coalesce({other}, -1), 'message', "
+                            f"{receives}, false, lost_ps",
                   "messages", where, values, time_ps, way)
 
 
@@ -203,8 +259,8 @@ def _states(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
                             if pictures.ready else "the states of this run are being made; try again later")
     values = dict[str, Any]()
     where = [*_named(wanted, "name", values), *_of_node(wanted, values), *_met(pictures, wanted, values)]
-    return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state'", "states", where,
-                  values, "begin_ps", way)
+    return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state', false, "
+                            "false, lost_ps", "states", where, values, "begin_ps", way)
 
 
 def _losses(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:

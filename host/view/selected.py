@@ -5,12 +5,10 @@ from typing import Any
 from hypermon.host.decode.table_files import event_files
 from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.recording.parts import PARTS
+from hypermon.host.view.bynode import NAMES_MOST, by_node
 from hypermon.host.view.picture import Pictures
 
 __all__ = ["statistics"]
-
-#: Of each list: names of states and messages, at most.
-_NAMES = 40
 
 
 def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
@@ -24,7 +22,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
         in outages that overlap an edge of the interval, which may or may not have been in it. ``states``: name, share
         of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
         interval and received, their shortest, median, 99 % and longest latency in picoseconds, and how many are in none
-        of these, because a loss leaves open which of them were received.
+        of these, because a loss leaves open which of them were received. ``by_node``: as :func:`.by_node` returns it.
     """
     tables, within = pictures.tables, {"from": from_ps, "to": to_ps}
     within_it = "where time_ps >= $from and time_ps < $to group by node"
@@ -47,16 +45,17 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
         until = known_until(str(pictures.end_ps))
         states = [list(row) for row in tables.ask(
             f"select name, sum(least({until}, $to) - greatest(begin_ps, $from))::double "
-            f"/ (($to - $from) * (select greatest(count(distinct node), 1) from states)), count(*) from states "
-            f"where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from "
-            f"group by name order by 2 desc limit {_NAMES}", within)]
+            f"/ ({to_ps - from_ps}::double * (select greatest(count(distinct node), 1) from states)), count(*) "
+            f"from states where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from "
+            f"group by name order by 2 desc limit {NAMES_MOST}", within)]
         known = "filter (lost_ps is null)"
         messages = [list(row) for row in tables.ask(
             f"select name, count(*) {known}, min(latency_ps) {known}, quantile_disc(latency_ps, 0.5) {known}, "
             f"quantile_disc(latency_ps, 0.99) {known}, max(latency_ps) {known}, count(lost_ps) from messages "
             "where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
-            f"group by name order by count(*) desc limit {_NAMES}", within)]
+            f"group by name order by count(*) desc limit {NAMES_MOST}", within)]
     return {"from_ps": str(from_ps), "to_ps": str(to_ps), "framed": pictures.framed, "events": sum(events.values()),
             "items": sum(items.values()), "lost": sum(lost.values()), "edges": edges,
             "nodes": [[node, events.get(node, 0), items.get(node, 0), lost.get(node, 0)] for node in nodes],
-            "states": states, "messages": messages, "stories": tables.stories}
+            "states": states, "messages": messages, "stories": tables.stories,
+            "by_node": by_node(pictures, from_ps, to_ps)}

@@ -14,6 +14,7 @@ from aiohttp import web
 from hypermon.host.errors import HypermonError, system_reason
 from hypermon.host.text.printable import printable
 from hypermon.host.view.bookmarks import add, bookmarks, remove
+from hypermon.host.view.bynode import longest
 from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
 from hypermon.host.view.questions import answer
@@ -49,8 +50,8 @@ def application(shown: Shown) -> web.Application:
     app[SHOWN] = shown
     app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     of_run = {"/run": _run, "/overview": _overview, "/picture": _picture, "/item": _item, "/search": _search,
-              "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/verdicts": _verdicts,
-              "/perfetto/trace": _trace}
+              "/hits": _hits, "/bookmarks": _bookmarks, "/statistics": _statistics, "/longest": _longest,
+              "/verdicts": _verdicts, "/perfetto/trace": _trace}
     changes = {"/bookmarks": _bookmark, "/bookmarks/remove": _unmark, "/file": _made_file, "/perfetto": _may_perfetto,
                "/question": _question}
     app.add_routes([*(web.get(path, _with_pictures(handler)) for path, handler in of_run.items()),
@@ -210,6 +211,18 @@ def _stretch(request: web.Request) -> tuple[int, int]:
 async def _statistics(request: web.Request, pictures: Pictures) -> web.Response:
     begin, end = _stretch(request)
     return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end)))
+
+
+async def _longest(request: web.Request, pictures: Pictures) -> web.Response:
+    query = request.query
+    begin, end = _stretch(request)
+    node = number(query, "node", 0, pictures.run.info.nodes - 1)
+
+    def find() -> dict[str, Any] | None:
+        found = longest(pictures, begin, end, query.get("kind", ""), node, query.get("name", ""))
+        return None if found is None else found.values()
+
+    return await _answered(request, pictures, find)
 
 
 async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResponse:

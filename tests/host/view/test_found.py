@@ -136,6 +136,29 @@ def test_a_search_lists_its_hits(story):
         in_sight(page, "#side")
         assert page.locator("#hits-list li").count() == 150
         assert page.inner_text("#hits-list [aria-current]").endswith("node 1: phase")
+        told = page.locator("#hits-list button").all_inner_texts()
+        assert all(re.fullmatch(r"[\d.\s]+ s \((unknown|not seen|[\d.\s]+ [mun]?s|0 ps)\) node 1: phase", each)
+                   for each in told)
+        assert any("(unknown)" in each for each in told)
+
+        # The longest first; what is not known comes last.
+        def ps(text):
+            found = re.search(r"\(([\d.\s]+) (us|ms|ns|ps)\)", text)
+            return -1 if found is None else round(float(re.sub(r"\s", "", found[1])) * {
+                "ms": 10**9, "us": 10**6, "ns": 10**3, "ps": 1}[found[2]])
+        page.locator("#hits-sort").click()
+        longest = page.locator("#hits-list button").all_inner_texts()
+        assert list(map(ps, longest)) == sorted(map(ps, told), reverse=True)
+        assert sorted(longest) == sorted(told)
+        assert page.inner_text("#hits-list [aria-current]") == told[0]
+        assert "later ones, which are not sorted here" in page.inner_text("#hits-note")
+        page.locator("#hits-list button").first.click()
+        calm(page)
+        assert page.inner_text("#hits-list [aria-current]") == longest[0]
+        duration = re.search(r"\((.+)\)", longest[0])[1]
+        assert page.inner_text("#detail").endswith(f"duration {duration}")
+        page.locator("#hits-sort").click()
+        assert page.locator("#hits-list button").all_inner_texts() == told
         page.locator("#hits-list button").nth(7).click()
         calm(page)
         beside(page, phases[7][0])

@@ -8,6 +8,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.view.understood import Names, understood
 
 from tests.host.telling import made_up
+from tests.host.view.test_selection import BEGIN, losing
 from tests.host.web.test_timeline_tab import asked, within
 
 NAMES = Names(16, {2: "the radio"}, ["begin", "end", "phase", "state machine"],
@@ -70,5 +71,44 @@ def test_hits(told):
                 assert (refused.status, len((await refused.text()).splitlines())) == (400, 1)
         async with client.get("/timeline/hits", params={"q": "node 4", "at": 0}) as refused:
             assert await refused.json() == {"refused": "search: there is no node 4; nodes are 0 to 3"}
+
+    within(story, work)
+
+
+def took(row, begin="begin_ps", end="end_ps"):
+    if row["lost_ps"] is not None:
+        return "unknown"
+    return "not seen" if row[begin] is None or row[end] is None else str(row[end] - row[begin])
+
+
+def test_how_long_hits_took(told):
+    """States, also those that an event begins; messages from both endpoints; losses."""
+    story = losing(told)
+    states, messages = story.states().to_pylist(), story.messages().to_pylist()
+    of = {"state phase": [(row["begin_ps"], row["node"], took(row)) for row in states if row["name"] == "phase"],
+          "begin": [(row["begin_ps"], row["node"], took(row)) for row in states if row["name"] == "it's a job"],
+          "loss": [(row["from_ps"], row["node"], str(row["to_ps"] - row["from_ps"]))
+                   for row in story.loss().to_pylist()]}
+    for text, name, at, node in (("send border", "border", "sent_ps", "sender"),
+                                 ("receive border", "border", "received_ps", "receiver"),
+                                 ("caught", "cast", "received_ps", "receiver")):
+        of[text] = [(row[at], row[node], took(row, "sent_ps", "received_ps")) for row in messages
+                    if row["name"] == name]
+
+    async def work(client):
+        seen = set()
+        for text, own in of.items():
+            hits = json.loads(await asked(client, "/timeline/hits", q=text, at=BEGIN))["hits"]
+            assert hits
+            for hit in hits:
+                said = [each for at, node, each in own if (at, node) == (int(hit["time_ps"]), hit["node"])]
+                # An item that was cut short begins nothing; of several at one time, none is known to be its own.
+                assert hit["took"] in (said if hit["kind"] != "item" or len(said) == 1 else [None]), (text, hit, said)
+                seen.add((text, hit["took"] if hit["took"] in ("unknown", "not seen", None) else "known"))
+        assert {(text, "known") for text in of} <= seen
+        assert {("state phase", "unknown"), ("begin", "unknown"), ("begin", "not seen"),
+                ("send border", "unknown")} <= seen
+        for hit in json.loads(await asked(client, "/timeline/hits", q="end", at=0))["hits"]:
+            assert hit["took"] is None      # it begins nothing
 
     within(story, work)

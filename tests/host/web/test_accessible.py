@@ -13,7 +13,7 @@ from .test_timeline_page import calm, picture, said_of
 
 #: What the page shows when it is judged: keys that lead there.
 STATES = {"at first": (), "keys": ("?",), "an item": ("/", "node 3", "Enter"), "an interval": ("i",), "a note": ("b",),
-          "a query": ("q",)}
+          "a query": ("q",), "figures": ("Enter",)}
 
 
 @pytest.fixture(scope="module")

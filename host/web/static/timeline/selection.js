@@ -1,12 +1,11 @@
 // Figures of a selected interval, and files of exactly that interval.
-import { ask, reason, save, wanted } from '../kit/ask.js';
+import { answered, ask, reason, save, wanted } from '../kit/ask.js';
 import { by } from '../kit/page.js';
 import { count, quantity } from '../kit/text.js';
 import { absolute, exact } from '../kit/time.js';
+import { ByNode, percent, short } from './bynode.js';
 
-const LATE_MS = 150, same = (one, other) => other !== null && one[0] === other[0] && one[1] === other[1];
-const percent = (share) => share > 0 && share < .001 ? 'under 0.1 %' : `${Number((share * 100).toFixed(1))} %`;
-const short = (ps) => ps === null ? '–' : exact(BigInt(Number(Number(ps).toPrecision(3))));
+const LATE_MS = 150, same = (one, other) => one !== null && other !== null && one.every((value, k) => value === other[k]);
 
 function table(name, heads, rows) {
   const made = document.createElement('table'), line = (cells, kind) => {
@@ -19,8 +18,8 @@ function table(name, heads, rows) {
   return made;
 }
 
-// Shows the figures of an interval; `nodes` gives the name of a node.
-function show(found, from, to, nodes) {
+// Shows the figures of an interval; `nodes` gives the name of a node, `byNode` makes a table.
+function show(found, from, to, nodes, byNode) {
   const seconds = Number(to - from) / 1e12;
   const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ...(found.framed ? [['events', count(found.events)]] : []), ['items', count(found.items)],
     ['rate', quantity(found.items / seconds, ' items/s')],
@@ -41,15 +40,19 @@ function show(found, from, to, nodes) {
   }
   tables.push(table('Nodes', ['node', ...(found.framed ? ['events'] : []), 'items', 'items/s', 'lost'], found.nodes.map(([node, events, items, lost]) =>
     [nodes(node), ...(found.framed ? [count(events)] : []), count(items), quantity(items / seconds), count(lost)])));
-  by('statistics-text').replaceChildren(list, ...tables);
+  const place = byNode.held();
+  by('statistics-text').replaceChildren(list, ...byNode.made(found, Number(to - from)), ...tables);
+  byNode.hold(place);
 }
 
-// The panel is of the interval between the cursors: it is made again when one of them moves. Files are of the interval
-// that the panel shows.
+// The panel is of the interval between the cursors or, if it was opened without one, of the visible stretch: it is made
+// again when these move. Files are of the interval that the panel shows.
 export class Selection {
-  // `nodes` gives the name of a node; `page` has the interval `between` the cursors or null, can `complain`, and `perfetto`.
+  // `nodes` gives the name of a node; `page` has the interval `between` the cursors or null, the stretch that is `shown`,
+  // can `show` what was found, `complain`, and `perfetto`.
   constructor(lists, nodes, page) {
-    Object.assign(this, { lists, nodes, page, interval: null, wanted: null, busy: false });
+    Object.assign(this, { lists, nodes, page, interval: null, wanted: null, busy: false, visible: false, led: null });
+    this.byNode = new ByNode(nodes, (kind, node, name) => this.lead(kind, node, name));
     by('statistics-close').addEventListener('click', () => this.close());
     by('selected-perfetto').addEventListener('click', () => { if (this.interval) this.page.perfetto(this.interval); });
     by('selected-report').addEventListener('click', () => this.file('report'));
@@ -62,15 +65,35 @@ export class Selection {
   }
 
   async open() {
-    this.wanted = this.page.between();
-    if (this.wanted) await this.make();
+    const between = this.page.between();
+    this.visible = !between;
+    this.led = null;
+    this.wanted = between ?? this.page.shown();
+    await this.make();
   }
 
-  // Called after each change of the cursors.
+  // To the longest state, loss or unknown time of a node. The panel stays as it is while that is shown.
+  async lead(kind, node, name) {
+    const [from, to] = this.interval;
+    try {
+      const found = await answered(await ask('longest', { from, to, kind, node, name }));
+      if (found) this.page.show(found);
+      this.led = this.page.shown();
+      this.page.complain('');
+    } catch (error) {
+      this.page.complain(reason(error));
+    }
+  }
+
+  // Called after each change of the cursors or the picture.
   follow() {
     if (!this.wanted) return;
-    const now = this.page.between();
-    if (!now) { this.close(); return; }
+    const between = this.page.between(), shown = this.page.shown();
+    if (between) this.visible = false;
+    if (!between && !this.visible) { this.close(); return; }
+    if (!between && same(shown, this.led)) return;
+    this.led = null;
+    const now = between ?? shown;
     if (same(now, this.wanted)) return;
     this.wanted = now;
     clearTimeout(this.soon);
@@ -86,7 +109,8 @@ export class Selection {
       while (this.wanted && !same(this.wanted, this.interval)) {
         const asked = this.wanted, found = await (await ask('statistics', { from: asked[0], to: asked[1] })).json();
         if (!this.wanted) return;
-        show(found, ...asked, this.nodes);
+        show(found, ...asked, this.nodes, this.byNode);
+        by('statistics-title').textContent = this.visible ? 'Visible stretch' : 'Selection';
         this.interval = asked;
       }
       this.page.complain('');

@@ -302,17 +302,29 @@ function inSight(time) {
   if (share < .05 || share > .95) centre(time); else moved();
 }
 
-// Cursor A and the picture go to what a search found.
-function show(found, note) {
-  const time = BigInt(found.time_ps);
-  view.a = time;
+// Chooses what a search found, and shows its lane.
+function pick(found, note) {
   if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
   shows.away.delete(found.node);
-  choose({ kind: found.kind, node: found.node, name: found.text, from: time, to: found.end_ps === null ? null : BigInt(found.end_ps),
+  choose({ kind: found.kind, node: found.node, name: found.text, from: BigInt(found.time_ps), to: found.end_ps === null ? null : BigInt(found.end_ps),
     other: found.other, got: found.received, colour: found.colour, why: found.why }, note);
-  inSight(time);
   requestAnimationFrame(() => requestAnimationFrame(reveal));
+}
+
+// Cursor A and the picture go to what a search found.
+function show(found, note) {
+  view.a = BigInt(found.time_ps);
+  pick(found, note);
+  inSight(view.a);
+}
+
+// The picture goes to all of what was found, unless that is well in sight; the cursors stay.
+function lead(found) {
+  const from = BigInt(found.time_ps), to = BigInt(found.end_ps ?? found.lost_ps ?? end), long = Math.max(Number(to - from), about.clock_ps * 4);
+  pick(found);
+  if (long * 20 > view.span && from >= view.from && to <= shown()[1]) moved();
+  else go(from - BigInt(Math.round(long)), long * 3);
 }
 
 const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
@@ -355,7 +367,9 @@ function between() {
   return a === null || b === null || a === b ? null : a < b ? [a, b] : [b, a];
 }
 
-const selection = new Selection(lists, nodeName, { between, complain, perfetto });
+const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
+
+const selection = new Selection(lists, nodeName, { between, shown, complain, perfetto, show: lead });
 
 async function perfetto([from, to]) {
   try {
@@ -365,8 +379,6 @@ async function perfetto([from, to]) {
     complain(reason(error));
   }
 }
-
-const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 
 // ------------------------------------------------------------------------------------ mouse and keys
 
