@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.errors import HypermonError
 from hypermon.host.view.picture import Pictures
 from hypermon.host.view.search import Found
@@ -33,7 +34,7 @@ def by_node(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
     if not tables.stories:
         return {"names": [], "out": 0, "nodes": [], "cells": [], "unknown": []}
     nodes, within = _nodes(pictures), {"from": from_ps, "to": to_ps}
-    until = _until(pictures)
+    until = known_until(str(pictures.end_ps))
     rows = tables.ask(f"select node, name, sum(least({until}, $to) - greatest(begin_ps, $from))::double from states "
                       f"where {_OVERLAP.format(until=until)} group by node, name", within)
     took = dict.fromkeys(_names(pictures), 0.0)
@@ -66,7 +67,7 @@ def longest(pictures: Pictures, from_ps: int, to_ps: int, kind: str, node: int, 
         raise HypermonError(f"{kind[:40]!r} is not one of {', '.join(KINDS)}")
     if kind != "loss" and not tables.stories:
         raise HypermonError("this run has no states")
-    until = _until(pictures)
+    until = known_until(str(pictures.end_ps))
     if kind == "state":
         values |= {"name": name}
         question = ("select begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state', false, false, "
@@ -79,11 +80,6 @@ def longest(pictures: Pictures, from_ps: int, to_ps: int, kind: str, node: int, 
         question = (f"select from_ps, node, 'no state is known', to_ps, -1, 'unknown' from ({_unknown(until)}) "
                     "where node = $node order by to_ps - from_ps desc, from_ps")
     return next((Found(*row) for row in tables.ask(f"{question} limit 1", values)), None)
-
-
-def _until(pictures: Pictures) -> str:
-    """Until when a state is known to last, in SQL."""
-    return f"coalesce(end_ps, lost_ps, {pictures.end_ps:d})"
 
 
 def _nodes(pictures: Pictures) -> list[int]:
