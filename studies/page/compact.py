@@ -192,9 +192,11 @@ def _ids(root: Element) -> None:
             element.set("id", short[name])
         elif name and not name.startswith(_STYLED):
             del element.attrib["id"]
-        if link := element.attrib.pop(_HREF, "") or element.get("href", ""):
-            # SVG 2 needs no namespace for it.
-            element.set("href", f"#{short[link[1:]]}" if link.startswith("#") else link)
+        if link := element.attrib.pop(_HREF, "") or element.attrib.pop("href", ""):
+            # SVG 2 needs no namespace for it. It is first, so that a drawing that is compact already stays as it is.
+            rest = dict(element.attrib)
+            element.attrib.clear()
+            element.attrib.update({"href": f"#{short[link[1:]]}" if link.startswith("#") else link, **rest})
         for place in ("clip-path", "style"):
             if value := element.get(place):
                 element.set(place, re.sub(r"url\(#([^)]+)", lambda found: f"url(#{short[found[1]]}", value))

@@ -47,7 +47,7 @@ def save(figure: Any, path: Path) -> None:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
-    path.write_text(themed(compact(out.getvalue())), "utf-8")
+    path.write_text(compact(themed(out.getvalue())), "utf-8")
 
 
 def cross(axes: Any, x: Sequence[float], y: Sequence[float], label: str) -> None:

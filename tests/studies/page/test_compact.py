@@ -96,6 +96,8 @@ def test_a_plot_has_its_curves_marks_and_texts(tmp_path):
     plain = ElementTree.fromstring(out.getvalue())
     small = ElementTree.fromstring(compact(out.getvalue()))
     figures.save(figure, tmp_path / "a.svg")
+    # The committed drawings were made by compacting drawings that were compact.
+    assert compact((tmp_path / "a.svg").read_text()) == (tmp_path / "a.svg").read_text()
     assert len((tmp_path / "a.svg").read_text()) < 0.65 * len(out.getvalue())
     # Each letter and each mark of the plot is there, at most 0.05 points from its place.
     was, now = places(plain), places(small)
