@@ -13,7 +13,7 @@ import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { openPerfetto, Selection } from './selection.js';
-import { listed, Shown } from './shown.js';
+import { listed, ranges, Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from '../kit/text.js';
 import { exact } from '../kit/time.js';
@@ -369,7 +369,13 @@ function between() {
 
 const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 
-const selection = new Selection(lists, nodeName, { between, shown, complain, perfetto, show: lead });
+// The nodes that are neither hidden nor of another board than the one that is open, as ranges; empty: all.
+function seen() {
+  const { board } = view, nodes = shows.seen().filter((node) => !board || (node >= board.first && node < board.first + board.nodes));
+  return nodes.length === about.nodes ? '' : ranges(nodes) || 'none';
+}
+
+const selection = new Selection(lists, nodeName, { between, shown, seen, complain, perfetto, show: lead });
 
 async function perfetto([from, to]) {
   try {
