@@ -152,6 +152,26 @@ def test_only_some_nodes(story):
         other.locator("#legend button").get_by_text("Show 3 hidden nodes").wait_for()
 
 
+def test_the_page_is_as_large_as_the_window_of_a_laptop(told):
+    """With 16 nodes: a search does not scroll it, and no panel makes it larger."""
+    rows = [(step * 10**6 + node * 10**3, node, 3, b"", False) for step in range(40) for node in range(16)]
+    story = told(rows, nodes=16)
+    sizes = ("(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight, scrollX, scrollY])"
+             "(document.documentElement)")
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        page.set_viewport_size({"width": 1366, "height": 768})
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        for keys in ((), ("/", "phase of node 15", "Enter", "Escape"), ("Enter",), ("b", "Escape"), ("q", "Escape")):
+            for key in keys:
+                page.keyboard.type(key) if " " in key else page.keyboard.press(key)
+            calm(page, 600)
+            assert page.evaluate(sizes) == [1366, 768, 0, 0], keys
+        strip = page.evaluate("[...document.querySelectorAll('#overview, #overview .uplot')].map((each) => "
+                              "each.getBoundingClientRect().height)")
+        assert 0 <= strip[0] - strip[1] <= 2
+
+
 #: Texts of the canvas that are written over the number of lost items, while the page draws once.
 _OVERPRINTED = """async () => {
   const { prototype } = CanvasRenderingContext2D, write = prototype.fillText, texts = [];

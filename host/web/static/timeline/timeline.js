@@ -78,8 +78,9 @@ function draw() {
   requestAnimationFrame(() => {
     drawn = false;
     shows.legend(picture);
-    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())),
-      window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12);
+    const room = window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12;
+    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())), room);
+    by('side').style.setProperty('--room', `${Math.max(room, 200)}px`);     // or it would make the page taller
     card();
     texts();
   });
