@@ -1,5 +1,6 @@
 """The time of each node in each state of an interval, and the longest state, loss or unknown time of a node in it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypermon.host.dictionary.semantics import known_until
@@ -7,7 +8,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.view.picture import Pictures
 from hypermon.host.view.search import Found
 
-__all__ = ["KINDS", "NAMES_MOST", "NODES_MOST", "by_node", "longest"]
+__all__ = ["KINDS", "NAMES_MOST", "NODES_MOST", "by_node", "longest", "named_nodes", "of_nodes"]
 
 #: Names of states and nodes of a table, at most.
 NAMES_MOST, NODES_MOST = 40, 256
@@ -19,8 +20,12 @@ _NEVER = -2**62
 _OVERLAP = "begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from"
 
 
-def by_node(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
+def by_node(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int] | None = None) -> dict[str, Any]:
     """The time of each node in each state, as plain values; the shares are those of :func:`.statistics`, per node.
+
+    Parameters
+    ----------
+    only : these nodes; None: all.
 
     Returns
     -------
@@ -33,14 +38,17 @@ def by_node(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
     tables = pictures.tables
     if not tables.stories:
         return {"names": [], "out": 0, "nodes": [], "cells": [], "unknown": []}
-    nodes, within = _nodes(pictures), {"from": from_ps, "to": to_ps}
+    nodes = list(range(pictures.run.info.nodes) if only is None else only)
+    within: dict[str, Any] = {"from": from_ps, "to": to_ps}
     until = known_until(str(pictures.end_ps))
     rows = tables.ask(f"select node, name, sum(least({until}, $to) - greatest(begin_ps, $from))::double from states "
-                      f"where {_OVERLAP.format(until=until)} group by node, name", within)
+                      f"where {_OVERLAP.format(until=until)}{of_nodes('node', only)} group by node, name",
+                      within | named_nodes(only))
     took = dict.fromkeys(_names(pictures), 0.0)
     for _, name, took_ps in rows:
         took[name] = took.get(name, 0.0) + took_ps
     kept = set(sorted(took, key=lambda name: -took[name])[:NAMES_MOST])
+    nodes = nodes[:NODES_MOST]
     names, own = [name for name in took if name in kept], set(nodes)
     number = {name: k for k, name in enumerate(names)}
     unknown = tables.ask(f"select node, sum(to_ps - from_ps)::double from ({_unknown(until)}) group by node order by 1",
@@ -82,8 +90,14 @@ def longest(pictures: Pictures, from_ps: int, to_ps: int, kind: str, node: int, 
     return next((Found(*row) for row in tables.ask(f"{question} limit 1", values)), None)
 
 
-def _nodes(pictures: Pictures) -> list[int]:
-    return list(range(pictures.run.info.nodes))[:NODES_MOST]
+def of_nodes(column: str, only: Sequence[int] | None) -> str:
+    """A further condition: only these nodes; see :func:`named_nodes`."""
+    return "" if only is None else f" and {column} in (select unnest($nodes::bigint[]))"
+
+
+def named_nodes(only: Sequence[int] | None) -> dict[str, Any]:
+    """The value of :func:`of_nodes`."""
+    return {} if only is None else {"nodes": list(only)}
 
 
 def _names(pictures: Pictures) -> list[str]:

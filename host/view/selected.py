@@ -1,18 +1,23 @@
 """Figures of an interval of a run: items, rates, shares of states, latencies of messages, losses."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypermon.host.decode.table_files import event_files
 from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.recording.parts import PARTS
-from hypermon.host.view.bynode import NAMES_MOST, by_node
+from hypermon.host.view.bynode import NAMES_MOST, by_node, named_nodes, of_nodes
 from hypermon.host.view.picture import Pictures
 
 __all__ = ["statistics"]
 
 
-def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
+def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int] | None = None) -> dict[str, Any]:
     """Figures of what happened at ``from_ps`` or later, and before ``to_ps``, as plain values.
+
+    Parameters
+    ----------
+    only : of these nodes, and of the messages between them; None: of all.
 
     Returns
     -------
@@ -23,9 +28,11 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
         of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
         interval and received, their shortest, median, 99 % and longest latency in picoseconds, and how many are in none
         of these, because a loss leaves open which of them were received. ``by_node``: as :func:`.by_node` returns it.
+        ``of``: the number of these nodes, and of all.
     """
-    tables, within = pictures.tables, {"from": from_ps, "to": to_ps}
-    within_it = "where time_ps >= $from and time_ps < $to group by node"
+    tables, own = pictures.tables, of_nodes("node", only)
+    within: dict[str, Any] = {"from": from_ps, "to": to_ps} | named_nodes(only)
+    within_it = f"where time_ps >= $from and time_ps < $to{own} group by node"
     events: dict[int, int] = dict(tables.ask(f"select node, count(*) from items {within_it}", within))
     items = events
     if pictures.framed:
@@ -36,7 +43,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
     for node, inside, beside in tables.ask(
             "select node, coalesce(sum(lost) filter (from_ps >= $from and to_ps <= $to), 0)::bigint, "
             "coalesce(sum(lost) filter (from_ps < $from or to_ps > $to), 0)::bigint from loss "
-            "where from_ps < $to and to_ps > $from group by node", within):
+            f"where from_ps < $to and to_ps > $from{own} group by node", within):
         lost[node] = inside
         edges += beside
     nodes = sorted({*events, *items, *lost})
@@ -45,17 +52,19 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int) -> dict[str, Any]:
         until = known_until(str(pictures.end_ps))
         states = [list(row) for row in tables.ask(
             f"select name, sum(least({until}, $to) - greatest(begin_ps, $from))::double "
-            f"/ ({to_ps - from_ps}::double * (select greatest(count(distinct node), 1) from states)), count(*) "
-            f"from states where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from "
-            f"group by name order by 2 desc limit {NAMES_MOST}", within)]
+            f"/ ({to_ps - from_ps}::double * (select greatest(count(distinct node), 1) from states where true{own})), "
+            f"count(*) from states where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from"
+            f"{own} group by name order by 2 desc limit {NAMES_MOST}", within)]
         known = "filter (lost_ps is null)"
         messages = [list(row) for row in tables.ask(
             f"select name, count(*) {known}, min(latency_ps) {known}, quantile_disc(latency_ps, 0.5) {known}, "
             f"quantile_disc(latency_ps, 0.99) {known}, max(latency_ps) {known}, count(lost_ps) from messages "
-            "where sent_ps >= $from and sent_ps < $to and latency_ps is not null "
+            "where sent_ps >= $from and sent_ps < $to and latency_ps is not null"
+            f"{of_nodes('sender', only)}{of_nodes('receiver', only)} "
             f"group by name order by count(*) desc limit {NAMES_MOST}", within)]
     return {"from_ps": str(from_ps), "to_ps": str(to_ps), "framed": pictures.framed, "events": sum(events.values()),
             "items": sum(items.values()), "lost": sum(lost.values()), "edges": edges,
             "nodes": [[node, events.get(node, 0), items.get(node, 0), lost.get(node, 0)] for node in nodes],
             "states": states, "messages": messages, "stories": tables.stories,
-            "by_node": by_node(pictures, from_ps, to_ps)}
+            "by_node": by_node(pictures, from_ps, to_ps, only),
+            "of": [pictures.run.info.nodes if only is None else len(only), pictures.run.info.nodes]}

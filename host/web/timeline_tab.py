@@ -22,7 +22,7 @@ from hypermon.host.view.search import hits, search
 from hypermon.host.view.selected import statistics
 from hypermon.host.web.files import send_file, send_made_file
 from hypermon.host.web.shown import SHOWN, Shown
-from hypermon.host.web.wanted import number
+from hypermon.host.web.wanted import nodes, number
 
 __all__ = ["application"]
 
@@ -210,7 +210,8 @@ def _stretch(request: web.Request) -> tuple[int, int]:
 
 async def _statistics(request: web.Request, pictures: Pictures) -> web.Response:
     begin, end = _stretch(request)
-    return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end)))
+    own = nodes(request.query, pictures.run.info.nodes)
+    return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end, own)))
 
 
 async def _longest(request: web.Request, pictures: Pictures) -> web.Response:

@@ -117,12 +117,12 @@ def mixed_run(make_run) -> Run:
 
 @pytest.fixture
 def told(make_run, tmp_path: Path):
-    """``told(rows, losses, stop, book)``: a run of 4 nodes with these events: time, node, id, payload, aborted.
+    """``told(rows, losses, stop, book, nodes)``: a run with these events: time, node, id, payload, aborted.
 
     ``stop`` : number of the window in which it ends.
     """
-    def make(rows, losses=(), stop=10**6, book=BOOK) -> Run:
-        board = FakeBoard(nodes=4).start()
+    def make(rows, losses=(), stop=10**6, book=BOOK, nodes=4) -> Run:
+        board = FakeBoard(nodes=nodes).start()
         if losses:
             board.loss(list(losses))
         run = make_run(board.stop(stop), name="told")

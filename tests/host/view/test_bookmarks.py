@@ -10,7 +10,7 @@ from hypermon.host.view.picture import Pictures
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, go_to, picture, said_of
 from tests.host.web.test_timeline_tab import within
 
 
@@ -86,9 +86,7 @@ def test_in_a_browser(told):
     evil = "<img src=x onerror=alert(1)>"
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
         picture(page)
-        page.evaluate("location.hash = 'from=100000000&span=60000000&a=120000000&b=130000000&pin=2&off=0&hide=s1"
-                      "&q=phase'")
-        calm(page)
+        go_to(page, "from=100000000&span=60000000&a=120000000&b=130000000&pin=2&off=0&hide=s1&q=phase")
         here = picture(page)
         page.keyboard.press("b")
         page.locator("#bookmarks").wait_for()

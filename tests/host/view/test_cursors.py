@@ -7,7 +7,7 @@ import pytest
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, go_to, picture, said_of
 
 
 @pytest.fixture
@@ -31,8 +31,7 @@ def test_a_time_is_typed(story):
             "1000000000", "97200000000", "166000000", "-2000", "350", "null", "null", "null", "2"]
 
         # The search: from the zero of the axis, or a part of the run; the picture goes there.
-        page.evaluate("location.hash = 'from=0&span=40000000'")
-        calm(page)
+        go_to(page, "from=0&span=40000000")
         for text, time in (("1 ms", 10**9), ("0.0012 s", 12 * 10**8), ("500 us", 5 * 10**8),
                            ("25 %", first + (last - first + 2) // 4)):
             page.fill("#text", text)

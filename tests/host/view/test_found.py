@@ -7,7 +7,7 @@ import pytest
 
 from tests.host.external.browsing import browser_page, fits, served
 from tests.host.telling import made_up
-from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, go_to, picture, said_of
 
 #: A laptop's window.
 WIDE, TALL = 1366, 768
@@ -38,8 +38,7 @@ def in_sight(page, name):
 
 def beginning(page):
     """Shows the first 40 us."""
-    page.evaluate("location.hash = 'from=0&span=40000000'")
-    calm(page)
+    go_to(page, "from=0&span=40000000")
 
 
 def search(page, text):
@@ -169,10 +168,7 @@ def test_a_search_lists_its_hits(story):
         assert page.evaluate(where) == 8
         page.keyboard.press("0")
         page.keyboard.press("c")
-        # The page learns of another address later than the statement ends.
-        page.evaluate("new Promise((told) => { addEventListener('hashchange', told, { once: true }); "
-                      "location.hash = 'from=0&span=40000000&a=900000000000'; }).then(() => 0)")
-        calm(page)
+        go_to(page, "from=0&span=40000000&a=900000000000")
         search(page, "state phase of node 1")
         assert "from the beginning of the run again" in page.inner_text("#detail")
         # Keys zoom about the hit; about the centre, if it is out of sight.
@@ -198,13 +194,11 @@ def test_a_search_lists_its_hits(story):
         search(page, "phas of node 9")
         assert page.inner_text("#detail") == "search: there is no node 9; nodes are 0 to 3"
         assert not page.is_visible("#side")
-        page.evaluate("location.hash = 'from=0&span=40000000'")
-        calm(page)
+        go_to(page, "from=0&span=40000000")
         assert "node 9" not in page.inner_text("#detail")
         search(page, "state phase of node 1")
         assert not hidden()
-        page.evaluate("location.hash = 'from=0&span=50000000'")
-        calm(page)
+        go_to(page, "from=0&span=50000000")
         assert hidden()
         for theme in ("light", "dark"):
             while page.inner_text("#theme").split()[-1] != theme:

@@ -87,6 +87,43 @@ def test_figures_of_an_interval(told):
     within(story, work)
 
 
+@pytest.mark.parametrize(("text", "only"), [("0.2-3", [0, 2, 3]), ("1", [1]), ("none", []), ("3.0-9", range(4))])
+def test_figures_of_some_nodes(told, text, only):
+    """As in the tables; the shares are as in a run in which there are no other nodes."""
+    story = losing(told)
+    rows = [row for row in story.sql("select node, time_ps from framed").to_arrow_table().to_pylist()
+            if BEGIN <= row["time_ps"] < END and row["node"] in only]
+    losses = [row for row in story.loss().to_pylist() if row["node"] in only]
+    messages = [row for row in story.messages().to_pylist() if row["name"] == "border" and
+                row["latency_ps"] is not None and BEGIN <= row["sent_ps"] < END]
+    between = [row["lost_ps"] is None for row in messages if row["sender"] in only and row["receiver"] in only]
+    assert len(only) == 4 or len(between) < len(messages)
+
+    async def work(client):
+        found = json.loads(await asked(client, "/timeline/statistics", from_=BEGIN, to=END, nodes=text))
+        assert found["of"] == [len(only), 4]
+        assert found["events"] == len(rows)
+        assert {node[0] for node in found["nodes"]} <= set(only)
+        assert found["lost"] == sum(row["lost"] for row in losses if row["from_ps"] >= BEGIN and row["to_ps"] <= END)
+        assert found["edges"] == sum(row["lost"] for row in losses for edge in (BEGIN, END)
+                                     if row["from_ps"] < edge < row["to_ps"])
+        assert [(row[1], row[6]) for row in found["messages"] if row[0] == "border"] == (
+            [(sum(between), len(between) - sum(between))] if between else [])
+        table = found["by_node"]
+        assert table["nodes"] == list(only)
+        for name, share, _ in found["states"]:
+            took = sum(ps for _, k, ps in table["cells"] if table["names"][k] == name)
+            assert share == pytest.approx(took / (len(only) * (END - BEGIN)), rel=1e-9)
+        assert len(found["states"]) == (2 if only else 0)
+        whole = json.loads(await asked(client, "/timeline/statistics", from_=BEGIN, to=END))
+        assert sorted(table["cells"]) == sorted(cell for cell in whole["by_node"]["cells"] if cell[0] in only)
+        for nodes in ("", "x", "1.", "1-2-3", "0" * 6):
+            async with client.get("/timeline/statistics", params={"from": 0, "to": 5, "nodes": nodes}) as refused:
+                assert (refused.status, (await refused.text()).split()[0]) == (400, "nodes")
+
+    within(story, work)
+
+
 def test_items_and_events_are_told_apart(make_run, tmp_path):
     """Kept and lost items are of one kind; events are of several items each."""
     run = make_run(random_run(FakeBoard(), random.Random(3), 60, losses=0.5, gap=3000))
@@ -108,6 +145,28 @@ def test_items_and_events_are_told_apart(make_run, tmp_path):
             assert of_items == sum(row["node"] == node for row in rows)
 
     within(run, work)
+
+
+def test_hidden_nodes_in_a_browser(told):
+    story = losing(told)
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        page.keyboard.press("Enter")
+        page.locator("#by-node").wait_for()
+        nodes = page.locator("#by-node tbody th").all_inner_texts
+        assert (nodes(), "nodes\n4 of 4\n" in page.inner_text("#statistics-text")) == (
+            [f"node {node}" for node in range(4)], True)
+        for text, said in (("0,2-3", "3 of 4, which are shown"), ("only 1", "1 of 4, which are shown")):
+            page.fill("#text", text)
+            page.press("#text", "Enter")
+            calm(page, 600)
+            page.locator("#statistics-text[aria-busy=false]").wait_for()
+            assert f"nodes\n{said}\n" in page.inner_text("#statistics-text")
+            assert nodes() == [f"node {node}" for node in ((0, 2, 3) if "2" in text else (1,))]
+        page.locator("#legend button").get_by_text("Show 3 hidden nodes").click()
+        calm(page, 600)
+        assert len(nodes()) == 4
 
 
 #: The next figures do not arrive before they are released.

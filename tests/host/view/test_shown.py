@@ -6,7 +6,7 @@ import pytest
 
 from tests.host.external.browsing import browser_page, served
 from tests.host.telling import made_up
-from tests.host.web.test_timeline_page import calm, picture, said_of
+from tests.host.web.test_timeline_page import calm, go_to, picture, said_of
 
 
 @pytest.fixture
@@ -36,8 +36,7 @@ def test_what_is_shown(story):
         assert page.locator("#legend button").all_inner_texts() == ["it's a job", "phase", "job", "load"]
 
         # A state is hidden, and comes again.
-        page.evaluate("location.hash = 'from=0&span=60000000'")
-        calm(page)
+        go_to(page, "from=0&span=60000000")
         before = page.evaluate(_PIXELS)
         page.locator("#legend button").nth(1).click()
         calm(page)
@@ -123,8 +122,7 @@ def test_only_some_nodes(story):
     with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
         page.set_viewport_size({"width": 1366, "height": 768})
         picture(page)
-        page.evaluate("location.hash = 'off=0.1.3'")
-        calm(page)
+        go_to(page, "off=0.1.3")
         box = page.locator("#lanes").bounding_box()
         page.mouse.click(box["x"] + 20, box["y"] + 50)
         last = page.locator("#menu button").get_by_text("Show all, in order")
@@ -132,8 +130,7 @@ def test_only_some_nodes(story):
                               "return document.elementFromPoint(x + width / 2, y + height / 2) === one; }")
         assert under        # nothing cuts it off or covers it
         assert page.inner_text("#menu strong") == "node 2"
-        page.evaluate("location.hash = 'off=2'")
-        calm(page)
+        go_to(page, "off=2")
         assert not page.is_visible("#menu")     # its node is hidden
         last = page.locator("#legend button").get_by_text("Show 1 hidden node")
         last.click()
@@ -153,6 +150,26 @@ def test_only_some_nodes(story):
         other = page.context.browser.new_page(viewport={"width": 1366, "height": 768})
         other.goto(page.url)
         other.locator("#legend button").get_by_text("Show 3 hidden nodes").wait_for()
+
+
+def test_the_page_is_as_large_as_the_window_of_a_laptop(told):
+    """With 16 nodes: a search does not scroll it, and no panel makes it larger."""
+    rows = [(step * 10**6 + node * 10**3, node, 3, b"", False) for step in range(40) for node in range(16)]
+    story = told(rows, nodes=16)
+    sizes = ("(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight, scrollX, scrollY])"
+             "(document.documentElement)")
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        page.set_viewport_size({"width": 1366, "height": 768})
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        for keys in ((), ("/", "phase of node 15", "Enter", "Escape"), ("Enter",), ("b", "Escape"), ("q", "Escape")):
+            for key in keys:
+                page.keyboard.type(key) if " " in key else page.keyboard.press(key)
+            calm(page, 600)
+            assert page.evaluate(sizes) == [1366, 768, 0, 0], keys
+        strip = page.evaluate("[...document.querySelectorAll('#overview, #overview .uplot')].map((each) => "
+                              "each.getBoundingClientRect().height)")
+        assert 0 <= strip[0] - strip[1] <= 2
 
 
 #: Texts of the canvas that are written over the number of lost items, while the page draws once.
@@ -181,8 +198,7 @@ def test_no_text_is_over_the_number_of_lost_items(told):
         seen = 0
         for stretch in ("", "from=0&span=4000000000", "from=70000000&span=60000000&own=3",
                         "from=60000000&span=40000000"):
-            page.evaluate(f"location.hash = '{stretch}'")
-            calm(page)
+            go_to(page, stretch)
             lost, over = page.evaluate(_OVERPRINTED)
             seen += lost
             assert over == [], stretch

@@ -32,6 +32,19 @@ def calm(page, ms=300):
     page.evaluate("new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 200)); })")
 
 
+#: The page learns of another address later than the statement ends.
+_GO = """(to) => new Promise((told) => {
+  if (location.hash.slice(1) === to) { told(); return; }
+  addEventListener('hashchange', () => told(), { once: true });
+  location.hash = to; })"""
+
+
+def go_to(page, address):
+    """Sets the part of the page's address after #, and waits until the page shows that."""
+    page.evaluate(_GO, address)
+    calm(page)
+
+
 def test_the_time_line(story, tmp_path):
     messages = [row for row in story.messages().to_pylist() if row["sender"] == 3 and row["receiver"] == 2
                 and row["sent_ps"] is not None]

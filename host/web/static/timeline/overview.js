@@ -1,15 +1,13 @@
 // The whole run in one strip, drawn by uPlot: all items, what was lost, and which part is shown below.
 import { colour } from '../kit/colours.js';
 
-const HEIGHT = 60;
-
 export class Overview {
   constructor(element, choose) {
     this.element = element;
     this.choose = choose;      // called with a stretch, as shares of the run
     this.plot = null;
     this.shown = [0, 1];
-    new ResizeObserver(() => this.plot?.setSize({ width: element.clientWidth, height: HEIGHT })).observe(element);
+    new ResizeObserver(() => this.plot?.setSize({ width: element.clientWidth, height: element.clientHeight })).observe(element);
   }
 
   show(items, lost) {
@@ -22,7 +20,7 @@ export class Overview {
     this.plot?.destroy();
     const [items, lost] = this.data, columns = items.length;
     this.plot = new uPlot({
-      width: this.element.clientWidth, height: HEIGHT, legend: { show: false }, padding: [4, 0, 2, 0],
+      width: this.element.clientWidth, height: this.element.clientHeight, legend: { show: false }, padding: [4, 0, 2, 0],
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       scales: { x: { time: false, range: [0, 1] }, y: { range: (u, low, high) => [0, high * 1.05 || 1] } },
       axes: [{ show: false }, { show: false }],

@@ -22,6 +22,7 @@ function table(name, heads, rows) {
 function show(found, from, to, nodes, byNode) {
   const seconds = Number(to - from) / 1e12;
   const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ...(found.framed ? [['events', count(found.events)]] : []), ['items', count(found.items)],
+    ['nodes', `${count(found.of[0])} of ${count(found.of[1])}${found.of[0] < found.of[1] ? ', which are shown' : ''}`],
     ['rate', quantity(found.items / seconds, ' items/s')],
     ['items lost', `${count(found.lost)}${found.edges ? `, and ${count(found.edges)} across its edges` : ''}`]];
   const list = document.createElement('dl');
@@ -46,10 +47,10 @@ function show(found, from, to, nodes, byNode) {
 }
 
 // The panel is of the interval between the cursors or, if it was opened without one, of the visible stretch: it is made
-// again when these move. Files are of the interval that the panel shows.
+// again when these move. It is of the nodes that are not hidden. Files are of the interval that the panel shows, and of all nodes.
 export class Selection {
   // `nodes` gives the name of a node; `page` has the interval `between` the cursors or null, the stretch that is `shown`,
-  // can `show` what was found, `complain`, and `perfetto`.
+  // `seen`: a list of the nodes that are, or an empty text, and can `show` what was found, `complain`, and `perfetto`.
   constructor(lists, nodes, page) {
     Object.assign(this, { lists, nodes, page, interval: null, wanted: null, busy: false, visible: false, led: null });
     this.byNode = new ByNode(nodes, (kind, node, name) => this.lead(kind, node, name));
@@ -68,7 +69,7 @@ export class Selection {
     const between = this.page.between();
     this.visible = !between;
     this.led = null;
-    this.wanted = between ?? this.page.shown();
+    this.wanted = [...between ?? this.page.shown(), this.page.seen()];
     await this.make();
   }
 
@@ -78,7 +79,7 @@ export class Selection {
     try {
       const found = await answered(await ask('longest', { from, to, kind, node, name }));
       if (found) this.page.show(found);
-      this.led = this.page.shown();
+      this.led = [...this.page.shown(), this.page.seen()];
       this.page.complain('');
     } catch (error) {
       this.page.complain(reason(error));
@@ -88,12 +89,11 @@ export class Selection {
   // Called after each change of the cursors or the picture.
   follow() {
     if (!this.wanted) return;
-    const between = this.page.between(), shown = this.page.shown();
+    const between = this.page.between(), now = [...between ?? this.page.shown(), this.page.seen()];
     if (between) this.visible = false;
     if (!between && !this.visible) { this.close(); return; }
-    if (!between && same(shown, this.led)) return;
+    if (!between && same(now, this.led)) return;
     this.led = null;
-    const now = between ?? shown;
     if (same(now, this.wanted)) return;
     this.wanted = now;
     clearTimeout(this.soon);
@@ -107,9 +107,10 @@ export class Selection {
     this.busy = true;
     try {
       while (this.wanted && !same(this.wanted, this.interval)) {
-        const asked = this.wanted, found = await (await ask('statistics', { from: asked[0], to: asked[1] })).json();
+        const asked = this.wanted, [from, to, nodes] = asked;
+        const found = await (await ask('statistics', { from, to, ...(nodes && { nodes }) })).json();
         if (!this.wanted) return;
-        show(found, ...asked, this.nodes, this.byNode);
+        show(found, from, to, this.nodes, this.byNode);
         by('statistics-title').textContent = this.visible ? 'Visible stretch' : 'Selection';
         this.interval = asked;
       }

@@ -20,6 +20,13 @@ export function listed(text, count) {
   return [...nodes].sort((a, b) => a - b);
 }
 
+// Nodes in order as a text: 0-3.7.
+export function ranges(nodes) {
+  const found = [];
+  for (const node of nodes) if (found.length && found[found.length - 1][1] === node - 1) found[found.length - 1][1] = node; else found.push([node, node]);
+  return found.map(([first, last]) => first === last ? first : `${first}-${last}`).join('.');
+}
+
 export class Shown {
   // `changed` is called after a choice; `name` gives the name of a node.
   constructor(lanes, name, changed) {

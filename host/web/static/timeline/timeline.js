@@ -13,7 +13,7 @@ import { Questions } from './questions.js';
 import { Rules } from './rules.js';
 import { Search } from './searching.js';
 import { openPerfetto, Selection } from './selection.js';
-import { listed, Shown } from './shown.js';
+import { listed, ranges, Shown } from './shown.js';
 import { Lists } from './side.js';
 import { count } from '../kit/text.js';
 import { exact } from '../kit/time.js';
@@ -78,8 +78,9 @@ function draw() {
   requestAnimationFrame(() => {
     drawn = false;
     shows.legend(picture);
-    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())),
-      window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12);
+    const room = window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - by('panel').offsetHeight - 12;
+    lanes.draw(view, picture, about, shows.nodes(view.first, Math.min(about.nodes - view.first, shownLanes())), room);
+    by('side').style.setProperty('--room', `${Math.max(room, 200)}px`);     // or it would make the page taller
     card();
     texts();
   });
@@ -369,7 +370,13 @@ function between() {
 
 const shown = () => [view.from, view.from + BigInt(Math.ceil(view.span))];
 
-const selection = new Selection(lists, nodeName, { between, shown, complain, perfetto, show: lead });
+// The nodes that are neither hidden nor of another board than the one that is open, as ranges; empty: all.
+function seen() {
+  const { board } = view, nodes = shows.seen().filter((node) => !board || (node >= board.first && node < board.first + board.nodes));
+  return nodes.length === about.nodes ? '' : ranges(nodes) || 'none';
+}
+
+const selection = new Selection(lists, nodeName, { between, shown, seen, complain, perfetto, show: lead });
 
 async function perfetto([from, to]) {
   try {
