@@ -20,7 +20,7 @@ from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.rows import Rows, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 
-__all__ = ["Broken", "broken", "broken_fronts", "complaints"]
+__all__ = ["Broken", "broken", "broken_fronts", "complaints", "unknown_data"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,12 @@ def complaints(stimulus: Stimulus, clock_hz: int, *, kept: int | None = None, fr
         lines.append(f"strobes whose level becomes unknown: {sum(one.count for one in lapses):,}, the first "
                      f"{_place(stimulus, first)}; the level before it holds until the next known one, so edges in "
                      "between make no items")
+    blank = unknown_data(stimulus, clock_hz, fronts, port_bits=reading.get("port_bits", 4), kept=all_kept,
+                         after=reading.get("after"), **edges)
+    if blank is not None:
+        lines.append(f"active edges at which some data bit is unknown: {blank.count:,}, the first "
+                     f"{_place(stimulus, blank)}; such a bit is read as its last known level, or as its first one if "
+                     "there is none")
     return [*stimulus.notes, *lines]
 
 
@@ -157,7 +163,7 @@ def broken_fronts(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front], *,
     the board may read it, or exactly at the edge. Edges while a node is not selected do not count.
     """
     need = _need(clock_hz, aperture_ps)
-    falls = (stimulus.falling & ~stimulus.rising) if falling is None else falling & ~(rising or 0)
+    falls = _falls(stimulus, rising, falling)
     brief, torn = _First(), _First()
     wired = {node: front for node, front in enumerate(fronts) if front is not Front.PORT}
     for node, time, port, before in _by_node(stimulus, kept & sum(1 << node for node in wired)):
@@ -173,6 +179,40 @@ def broken_fronts(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front], *,
             bad = at_once | _some_between(changes, active - aperture_ps, active + need)
             torn.add(node, active[bad], int(at_once.sum()))
     return brief.found, torn.found
+
+
+def unknown_data(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front] = (), *, port_bits: int = 4,
+                 rising: int | None = None, falling: int | None = None, after: int | None = None,
+                 kept: int = -1) -> Broken | None:
+    """Active edges, of strobes and of clocks, at which data are read while some bit of them is unknown.
+
+    Parameters as of :func:`broken` and :func:`complaints`. Data sampled before the edge are read just before it; those
+    after it, between one and two clocks later; those of a clock, until one clock later.
+    """
+    falls = _falls(stimulus, rising, falling)
+    rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
+                              (("rising", rising), ("falling", falling), ("after", after)))
+    clock_ps, found = 10**12 // clock_hz, _First()
+    for node, time, port, before in _by_node(stimulus, kept & sum(1 << node for node in stimulus.blanks)):
+        front = fronts[node] if node < len(fronts) else Front.PORT
+        strobe = port_bits if front is Front.PORT else 4
+        turns, up = (port ^ before) >> strobe == 1, port >> strobe == 1
+        if front is Front.PORT:
+            active = time[turns & (up & bool(rising >> node & 1) | ~up & bool(falling >> node & 1))]
+            low, high = (clock_ps, 2 * clock_ps) if after >> node & 1 else (-1, -1)
+        else:
+            selected = (port & before & 2) == 0 if front is Front.SELECTED else True
+            active = time[turns & selected & (up ^ bool(falls >> node & 1))]
+            low, high = 0, clock_ps
+        begins, ends = stimulus.blanks[node][::2], stimulus.blanks[node][1::2]
+        found.add(node, active[np.searchsorted(begins, active + high, side="right")
+                               > np.searchsorted(ends, active + low, side="right")])
+    return found.found
+
+
+def _falls(stimulus: Stimulus, rising: int | None, falling: int | None) -> int:
+    """The nodes whose clocks sample at their falling edge."""
+    return (stimulus.falling & ~stimulus.rising) if falling is None else falling & ~(rising or 0)
 
 
 def _by_node(stimulus: Stimulus, kept: int) -> Iterator[tuple[int, Times, npt.NDArray[np.int64],

@@ -1,7 +1,7 @@
 """Rows of a stimulus: at a given time, a node's port changes to a new value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,9 @@ class Track:
 
     Several changes at one time are kept, in their order. ``unknown``: the file has no level of the strobe at the start;
     ``initial`` is then its first known level. ``lapses``: how often the strobe's known level is followed by an unknown
-    one; the known level holds then. ``first_lapse_ps`` is the time of the first.
+    one; the known level holds then. ``first_lapse_ps`` is the time of the first. ``blanks``: the times at which, in
+    turn, some data bit becomes unknown, and all are known again; the first is not above 0 if some are unknown from the
+    start.
     ``notes``: lines about how the file was read.
     """
 
@@ -55,6 +57,7 @@ class Track:
     unknown: bool = False
     lapses: int = 0
     first_lapse_ps: int = 0
+    blanks: Times = field(default_factory=lambda: np.empty(0, np.int64))
     notes: tuple[str, ...] = ()
 
     def rows(self, node: int) -> Rows:

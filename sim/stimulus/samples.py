@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.rows import Track, level_type
 
 __all__ = ["Port", "Samples", "Targets"]
@@ -28,6 +29,9 @@ class Port:
     #: How often that was so, and the time of the first.
     lapses: int = 0
     first_lapse: int = 0
+    #: Data bits whose value is unknown; and from when to when there are any, in turn.
+    blank: int = 0
+    blanks: list[int] = field(default_factory=list)
     initial: int = 0
     shown: int = 0
     time: list[int] = field(default_factory=list)
@@ -35,10 +39,12 @@ class Port:
 
     def track(self, numerator: int = 1, denominator: int = 1, notes: tuple[str, ...] = ()) -> Track:
         """What was read; its times in picoseconds are ``numerator / denominator`` of those given, rounded up."""
-        first, *times = (-(-time * numerator // denominator) for time in (self.first_lapse, *self.time))
-        time = np.array(times, np.int64)
-        return Track(self.initial, time, np.array(self.port, level_type(self.strobe.bit_length() - 1)),
-                     unknown=bool(self.began & self.strobe), lapses=self.lapses, first_lapse_ps=first, notes=notes)
+        def scaled(times: list[int]) -> Times:
+            return np.array([-(-time * numerator // denominator) for time in times], np.int64)
+
+        return Track(self.initial, scaled(self.time), np.array(self.port, level_type(self.strobe.bit_length() - 1)),
+                     unknown=bool(self.began & self.strobe), lapses=self.lapses,
+                     first_lapse_ps=int(scaled([self.first_lapse])[0]), blanks=scaled(self.blanks), notes=notes)
 
 
 #: What a variable affects: port, bit of the port, position in the variable's value.
@@ -51,7 +57,7 @@ class Samples:
     Members
     -------
     now : time of the sample.
-    off : unknown values mean that the file has none, for now: they do not count as :attr:`.Track.lapses`.
+    off : unknown values mean that the file has none, for now: they do not count as :attr:`.Track.lapses` or ``blanks``.
     """
 
     def __init__(self, ports: list[Port]):
@@ -72,6 +78,8 @@ class Samples:
                 port.first_lapse = port.first_lapse if port.lapses else self.now
                 port.lapses += 1
             port.counted = port.lapsed
+            if bool(port.blank) != len(port.blanks) % 2:
+                port.blanks.append(-1 if self._first else self.now)
             if port.fresh and not self._first:
                 _relevel(port, port.fresh)
             port.fresh = 0
@@ -112,8 +120,12 @@ class Samples:
                 self._show(port)
         elif self._first and not port.valued & mask:
             port.unknown |= mask
-        if mask == port.strobe and not self.off:
+        if self.off:
+            pass
+        elif mask == port.strobe:
             port.lapsed = digit not in "01" and bool(port.valued & mask)
+        else:
+            port.blank = port.blank & ~mask if digit in "01" else port.blank | mask
         self._touched.add(port)
 
     def value(self, concerned: Targets, digit: str) -> None:

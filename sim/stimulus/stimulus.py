@@ -20,6 +20,7 @@ from hypermon.sim.stimulus.port_delay import delayed
 from hypermon.sim.stimulus.port_mapping import (
     Edge,
     Mapping,
+    Part,
     Sample,
     Wiring,
     parse_delays,
@@ -56,6 +57,8 @@ class Stimulus:
         edge, the earlier data are the right ones.
     unknown : nodes whose strobe has no known level at the start; the first known one is no edge.
     lapses : for nodes whose strobe becomes unknown after it was known: how often, and the time of the first in ps.
+    blanks : for nodes of which data bits are unknown: the times at which some become so, and all are known again, in
+        turn, in ps. Each has its level before then.
     notes : other lines about how the files were read.
     wiring : nodes that ``--port`` gives fewer wires than a port. Bit 4 of the port is then the clock or the one wire,
         bit 0 the data, bit 1 the chip select.
@@ -72,6 +75,7 @@ class Stimulus:
     replayed: frozenset[int] = frozenset()
     unknown: frozenset[int] = frozenset()
     lapses: dict[int, tuple[int, int]] = field(default_factory=dict)
+    blanks: dict[int, Times] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     wiring: dict[int, Wiring] = field(default_factory=dict)
 
@@ -174,13 +178,14 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     moved, line = _moved(rows, start)
     later_ps = int(moved.time[0] - rows.time[0]) if len(rows) else 0
     lapses = {node: (count, first + later_ps) for node, (count, first) in read.lapses.items()}
+    blanks = {node: times + later_ps + later.get(node, {}).get(Part.DATA, 0) for node, times in read.blanks.items()}
     rows, replaced = joined(moved)
     chosen_edge = [read.edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [read.sample.get(n) or sample.get(n) or common_sample or default_sample(chosen_edge[n])
                      for n in range(nodes)]
     return Stimulus(rows.time, rows.node, rows.port, read.initial, chosen_edge, chosen_sample,
                     [", ".join(names) for names in read.source], replaced, frozenset(read.replayed),
-                    frozenset(read.unknown), lapses, [*read.notes, *line],
+                    frozenset(read.unknown), lapses, blanks, [*read.notes, *line],
                     {mapping.node: mapping.wiring for mapping in mappings if mapping.wiring is not None})
 
 
@@ -236,6 +241,7 @@ class _Read:
         self.replayed: set[int] = set()
         self.unknown: set[int] = set()
         self.lapses: dict[int, tuple[int, int]] = {}
+        self.blanks: dict[int, Times] = {}
         self.notes: dict[str, None] = {}
         # Nodes that a capture or a run has for itself, and which.
         self._held: dict[int, str] = {}
@@ -262,6 +268,8 @@ class _Read:
             self.unknown.add(node)
         if track.lapses:
             self.lapses[node] = track.lapses, track.first_lapse_ps
+        if len(track.blanks):
+            self.blanks[node] = track.blanks
         self.notes.update(dict.fromkeys(track.notes))
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Front, Geometry
 from hypermon.host import cli, open_run
 from hypermon.sim.stimulus.port_mapping import Edge, Sample
-from hypermon.sim.stimulus.port_rule import Broken, broken, complaints
+from hypermon.sim.stimulus.port_rule import Broken, broken, complaints, unknown_data
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
 CLOCK_HZ, CLOCK_PS = 100_000_000, 10_000
@@ -172,7 +172,7 @@ def test_a_strobe_that_begins_unknown(tmp_path: Path, changes: str, levels: list
     mine = made.node == 2
     if levels is not None:
         assert list(zip(made.time_ps[mine].tolist(), made.port[mine].tolist(), strict=True)) == levels
-    lines = complaints(made, CLOCK_HZ)
+    lines = [line for line in complaints(made, CLOCK_HZ) if "data bit" not in line]
     assert lines == ([f"strobes whose first level is unknown: 1, at node 2, in {path}; the first known level counts "
                       "as the level at the start, so the change to it makes no item"] if levels is not None else [])
     assert complaints(made, CLOCK_HZ, kept=0b011) == []
@@ -206,6 +206,64 @@ def test_a_strobe_that_becomes_unknown(tmp_path: Path, changes: str, count: int,
     # Where a start moves the changes, it moves the place.
     moved = load([other], nodes=3, ports=ports[1:], start_at="first")
     assert said.format(1, 1, 3500, other)[:-2] in "".join(complaints(moved, CLOCK_HZ))
+
+
+@pytest.mark.parametrize(("changes", "before", "after"), [
+    ("0s b0 d #100 b1x d #200 1s #300 b1 d #400 0s #500 1s", (1, 200), (1, 200)),
+    # It ends, and begins, with the edge: read before the edge, it is unknown and known.
+    ("0s b0 d #100 bz d #200 b11 d 1s", (1, 200), None), ("0s b0 d #200 1s bx d #215 b1 d", None, (1, 200)),
+    ("0s b0 d #200 1s #211 b1x d #214 b1 d", None, (1, 200)), ("0s b0 d #200 1s #221 bx d", None, None),
+    # From the start; for no time; in two parts; never again known.
+    ("0s bx d #200 1s #300 0s #400 b1 d #500 1s", (1, 200), (1, 200)), ("0s b0 d #150 bx d b1 d #200 1s", None, None),
+    ("0s b0 d #100 bx d #150 b1 d #170 bxx00 d #200 1s #300 0s #400 1s", (2, 200), (2, 200)),
+    # Not the strobe, and not while the dump is off.
+    ("0s b0 d #100 xs #200 1s", None, None),
+    ("0s b0 d #100 $dumpoff xs bx d $end #300 $dumpon 0s b0 d $end #400 1s", None, None)])
+def test_data_that_are_unknown(tmp_path: Path, changes: str, before: tuple[int, int] | None,
+                               after: tuple[int, int] | None) -> None:
+    """Active edges at which they are read, and the first; the time of reading is that of the sample point."""
+    path = unknown_dump(tmp_path, changes)
+    made = load([path], nodes=3, ports=[f"{path}#2=d[0],d[1],d[2],d[3],s"])
+    for reading, expected in ((0, before), (4, after)):
+        assert unknown_data(made, CLOCK_HZ, after=reading) == (expected and Broken(expected[0], 2, 1000 * expected[1]))
+    assert unknown_data(made, CLOCK_HZ, kept=3) is None
+
+
+def unknown_dump(tmp_path: Path, changes: str) -> Path:
+    path = tmp_path / "x.vcd"
+    path.write_text("$timescale 1ns $end $var reg 4 d d [3:0] $end $var reg 1 s s $end $enddefinitions $end #0 "
+                    + changes)
+    return path
+
+
+def test_unknown_data_are_said_where_they_are(tmp_path: Path) -> None:
+    path = unknown_dump(tmp_path, "0s b0 d #1000 b1x d #1050 b11 d #1100 1s #1200 bx d #1250 1s 0s #1300 1s")
+    ports = [f"{path}#2=d[0],d[1],d[2],d[3],s"]
+
+    def said(**options: Any) -> str:
+        made = load([path], nodes=3, ports=ports, **options)
+        [line] = [line for line in complaints(made, CLOCK_HZ) if "data bit" in line]
+        return line.split(";")[0]
+
+    text = "active edges at which some data bit is unknown: {}, the first at node 2, {}.000 ns, in " + str(path)
+    assert said() == text.format(1, 1300)
+    assert said(start_at="first") == text.format(1, 1300)
+    assert said(start_at="first,5000") == text.format(1, 5300)
+    # The data are unknown until 1110 ns.
+    assert said(delays=["2=data,60"]) == text.format(2, 1100)
+
+
+def test_data_of_a_clock_that_are_unknown(tmp_path: Path) -> None:
+    """They are read until a clock after the edge; those of a node that is not selected are not."""
+    path = tmp_path / "x.vcd"
+    head = "".join(f"$var reg 1 {name} {name} $end " for name in "cdn")
+    path.write_text(f"$timescale 1ns $end {head} $enddefinitions $end #0 0c 0d 0n "
+                    "#100 1c #105 xd #150 0c #200 1c #250 1d #260 0c #300 1n #400 xd #500 1c #550 0c")
+    both = load([path], nodes=2, ports=[f"{path}#0=c,d,serial", f"{path}#1=c,d,n,serial"])
+    fronts = [Front.TWO_WIRE, Front.SELECTED]
+    assert unknown_data(both, CLOCK_HZ, fronts, kept=1) == Broken(3, 0, 100_000)
+    assert unknown_data(both, CLOCK_HZ, fronts, kept=2) == Broken(2, 1, 100_000)
+    assert unknown_data(both, CLOCK_HZ, fronts, falling=3, kept=1) == Broken(2, 0, 150_000)
 
 
 def test_a_strobe_of_no_width_below_a_picosecond(tmp_path: Path) -> None:

@@ -52,8 +52,9 @@ def test_unknown_levels(read):
     initial, changes, said = read(
         HEADER + "0,X,0,0,0,X\n1e-6,1,0,0,0,1\n2e-6,1,0,0,0,0\n3e-6,X,X,0,0,X\n4e-6,0,X,0,0,1\n")
     assert (initial, changes) == (17, [(2_000_000, 1), (4_000_000, 16)])
-    assert said[-2].startswith("strobes whose first level is unknown: 1, at node 0")
-    assert said[-1].startswith("strobes whose level becomes unknown: 1, the first at node 0, 3000.000 ns")
+    assert said[-3].startswith("strobes whose first level is unknown: 1, at node 0")
+    assert said[-2].startswith("strobes whose level becomes unknown: 1, the first at node 0, 3000.000 ns")
+    assert said[-1].startswith("active edges at which some data bit is unknown: 1, the first at node 0, 4000.000 ns")
 
 
 def test_a_strobe_of_no_width(read):
