@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
+from hypermon.host.analysis.state_table import write_states
 from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
@@ -38,7 +39,7 @@ _SHAPE = table({"made_of": mapping(anything()),
                 "parts": table({f"{name}.parquet": PART for name in TABLES})})
 #: DuckDB's errors of files end with JSON.
 _ERRNO = re.compile(r'"errno":"(\d+)"')
-_ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
+_ORDERS = {"messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
            "counters": "row, counter"}
 
 
@@ -60,7 +61,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
                 if os.path.lexists(run.path / _MADE_OF):
                     os.rename(run.path / _MADE_OF, new / "old.json")
                 with all_or_none(paths.values()):
-                    made = _make(losses, dictionary, files, doubts, paths, new)
+                    made = _make(losses, dictionary, files, doubts, run.info.nodes, paths, new)
                     write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
 
@@ -128,7 +129,7 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
 
 
 def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], doubts: Mapping[int, int],
-          paths: dict[str, Path], new: Path) -> dict[str, Part]:
+          nodes: int, paths: dict[str, Path], new: Path) -> dict[str, Part]:
     """Makes the tables in a directory, and moves them to their final paths. Raises InputError and OSError."""
     try:
         with duckdb.connect() as connection:
@@ -136,9 +137,10 @@ def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], doubts:
             view_events(connection, files, new)
             connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
             create_views(connection, dictionary, doubts)
-            for name in TABLES:
+            for name in ("messages", "counters"):
                 connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
                                    f"to {text(str(new / name))} (format parquet)")
+            write_states(connection, sum(pq.read_metadata(path).num_rows for path in files), nodes, new / "states", new)
     except duckdb.Error as error:
         if number := _ERRNO.search(str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from None

@@ -70,6 +70,7 @@ def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
 def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
                  unrecorded: Mapping[int, int] | None = None) -> None:
     """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
+    ``states`` is of ``state_edges``, the events that begin or end states.
 
     ``unrecorded`` : nodes of which more may be lost than ``loss`` has, and the time from which on, in picoseconds.
     """
@@ -81,6 +82,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary |
         rows = ", ".join(f"({node}, {from_ps}, {_END_PS})" for node, from_ps in (unrecorded or {}).items())
         connection.execute("create view lost as select node, from_ps, to_ps from loss" + (
             f" union all from (values {rows})" if rows else ""))
+        connection.execute(f"create view state_edges as {_edges(dictionary, ('end', 'begin'))}")
         questions = {"states": _states(dictionary), "messages": _messages(dictionary),
                      "counters": _counters(dictionary, known["counters"])}
     for name, kinds in known.items():
@@ -111,7 +113,8 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
              f"{_of(kind, kind.key, dictionary, 'null')}::varchar as key, "
              f"{_of(kind, kind.peer, dictionary, 'null')}::smallint as peer from named where event = {kind.id}"
              for part, way in enumerate(ways) for kind in dictionary.events if getattr(kind, way) is not None]
-    return " union all ".join(parts)
+    return " union all ".join(parts) or (
+        "select row, time_ps, node, 0 as part, '' as name, '' as key, node as peer from named where false")
 
 
 def _lost(dictionary: Dictionary, *ways: str) -> str:
@@ -138,13 +141,9 @@ def _states(dictionary: Dictionary) -> list[str]:
     and end are neighbours among the edges of their level. ``since_ps`` : the earliest beginning of the losses that end
     after the span's beginning.
     """
-    edges = _edges(dictionary, ("end", "begin"))
-    if not edges:
-        return []
     order = "partition by node, name, key order by row, part"
     return [f"""
-        with edges as ({edges}),
-        summed as (select *, sum(2 * part - 1) over ({order}) as total from edges),
+        with summed as (select *, sum(2 * part - 1) over ({order}) as total from state_edges),
         open as (select *, total - least(0, min(total) over ({order})) as depth from summed),
         levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from open),
         pairs as (select *, lead(time_ps) over same as end_ps, lead(row) over same as end_row from levels
