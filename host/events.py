@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode import event_framing
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.unrecorded import END_PS, absent, unrecorded
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
 from hypermon.host.recording.aside import aside
@@ -76,12 +76,8 @@ def framed_file(run: DecodedRun) -> Path | None:
 def _framed(run: DecodedRun) -> Iterator[pa.Table]:
     """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
-    for part, how in run.aligned_parts():
-        cut = (part.info.configuration.get("trimmed") or {}).get("from_ps")
-        if isinstance(cut, int):
-            begin = int(how.times(np.array([cut]))[0])
-            for node in range(how.nodes):
-                framer.lose(how.first_node + node, begin, begin)    # it begins anywhere in an event
+    for node, from_ps, to_ps in _unframed(run):
+        framer.lose(node, from_ps, to_ps)
     held: list[pa.Table] = []
     for batch in run.batches(columns=["time_ps", "node", "nibble"]):
         nibbles = batch.drop_null()
@@ -90,3 +86,16 @@ def _framed(run: DecodedRun) -> Iterator[pa.Table]:
             yield pa.concat_tables(held)
             held = []
     yield pa.concat_tables([*held, framer.finish()])
+
+
+def _unframed(run: DecodedRun) -> Iterator[tuple[int, int, int]]:
+    """Node, from_ps, to_ps: where nibbles cannot be framed, although no loss is recorded.
+
+    A ring and a part of a run begin anywhere in an event. If a block is missing after the last census, no row states
+    which nodes lost something with it.
+    """
+    done = run.decode()
+    yield from absent(run, done)
+    if done["uncounted"]:
+        for node, from_ps in unrecorded(run, done).items():
+            yield node, from_ps, END_PS

@@ -6,7 +6,7 @@ do not fit into memory. ``semantics.json`` states what they were made from, so t
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
 from hypermon.host.analysis.state_table import write_states
-from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
+from hypermon.host.decode.unrecorded import END_PS, absent, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.dictionary.semantics import TABLES, create_views, text
@@ -49,10 +49,10 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     if dictionary is None or not files:
         return {}
     done = run.decode()
-    parts, doubts = done[PARTS], unrecorded(run, done)
+    parts, unseen = done[PARTS], _unseen(run, done)
     paths, losses = {name: run.path / f"{name}.parquet" for name in TABLES}, run.loss_files()
     names = [path.relative_to(run.path).as_posix() for path in (*files, *losses)]
-    made_of = _noted(dictionary, parts, names, doubts)
+    made_of = _noted(dictionary, parts, names, unseen)
     if _current(run, made_of):
         return paths
     with locked(run.path, run.tell):
@@ -61,7 +61,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
                 if os.path.lexists(run.path / _MADE_OF):
                     os.rename(run.path / _MADE_OF, new / "old.json")
                 with all_or_none(paths.values()):
-                    made = _make(losses, dictionary, files, doubts, run.info.nodes, paths, new)
+                    made = _make(run, dictionary, files, unseen, paths, new)
                     write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
     return paths
 
@@ -80,18 +80,23 @@ def known_semantics(run: DecodedRun) -> dict[str, Part] | None:
         values: dict[str, Any] = read_json(run.path / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
         return None
-    made_of = _noted(dictionary, parts, names, unrecorded(run, done))
+    made_of = _noted(dictionary, parts, names, _unseen(run, done))
     if values["made_of"] != made_of or faults(run.path, values["parts"]):
         return None
     found: dict[str, Part] = values["parts"]
     return found
 
 
+def _unseen(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Node, from_ps, to_ps: where events may be missing that the loss table does not have."""
+    return [*absent(run, done), *((node, from_ps, END_PS) for node, from_ps in unrecorded(run, done).items())]
+
+
 def _noted(dictionary: Dictionary, parts: Mapping[str, Part], names: Sequence[str],
-           doubts: Mapping[int, int]) -> dict[str, Any]:
+           unseen: Iterable[tuple[int, int, int]]) -> dict[str, Any]:
     """What the tables are made of."""
     return {"format": _FORMAT, "dictionary": dictionary.digest,
-            "unrecorded": {str(node): from_ps for node, from_ps in doubts.items()},
+            "unseen": [list(row) for row in unseen],
             "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
 
 
@@ -128,19 +133,21 @@ def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
     return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"], whole=True)
 
 
-def _make(losses: list[Path], dictionary: Dictionary, files: list[Path], doubts: Mapping[int, int],
-          nodes: int, paths: dict[str, Path], new: Path) -> dict[str, Part]:
+def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], unseen: Iterable[tuple[int, int, int]],
+          paths: dict[str, Path], new: Path) -> dict[str, Part]:
     """Makes the tables in a directory, and moves them to their final paths. Raises InputError and OSError."""
     try:
         with duckdb.connect() as connection:
             connection.execute("set temp_directory = ?", [str(new / "spill")])
             view_events(connection, files, new)
-            connection.read_parquet([str(path) for path in losses], hive_partitioning=False).create_view("loss")
-            create_views(connection, dictionary, doubts)
+            losses = [str(path) for path in run.loss_files()]
+            connection.read_parquet(losses, hive_partitioning=False).create_view("loss")
+            create_views(connection, dictionary, unseen)
             for name in ("messages", "counters"):
                 connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
                                    f"to {text(str(new / name))} (format parquet)")
-            write_states(connection, sum(pq.read_metadata(path).num_rows for path in files), nodes, new / "states", new)
+            rows = sum(pq.read_metadata(path).num_rows for path in files)
+            write_states(connection, rows, run.info.nodes, new / "states", new)
     except duckdb.Error as error:
         if number := _ERRNO.search(str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from None

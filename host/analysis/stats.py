@@ -7,6 +7,7 @@ from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.decode import drift, event_framing
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.unrecorded import cut_nodes, is_accounted, is_all_written
 from hypermon.host.recording import clock, pulses
 from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.parts import PARTS
@@ -15,8 +16,8 @@ from hypermon.host.text.numbers import significant
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["causes_text", "completeness", "cut_nodes", "duration_text", "ended", "headline", "is_accounted",
-           "is_all_written", "lost_text", "print_stats", "quantity", "stats"]
+__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "lost_text", "print_stats",
+           "quantity", "stats"]
 
 
 def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -127,29 +128,6 @@ def causes_text(figures: dict[str, Any]) -> str:
     parts = [f"{_CAUSES[name]}: {count:,}" for name, count in figures["causes"].items() if count]
     rest = figures["lost"] - sum(figures["causes"].values())
     return ", ".join(parts + [f"cause not recorded: {rest:,}"] * (rest > 0))
-
-
-def is_all_written(run: DecodedRun) -> bool:
-    """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
-    parts = run.parts() or [run]
-    return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
-               for part in parts)
-
-
-def cut_nodes(run: DecodedRun) -> list[int]:
-    """The nodes of a part of a run that ``hypermon trim`` left out."""
-    cut, first = list[int](), 0
-    for part in run.parts() or [run]:
-        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
-        if isinstance(kept, list):
-            cut += [first + node for node in range(part.info.nodes) if node not in kept]
-        first += part.info.nodes
-    return cut
-
-
-def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
-    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.account.summary`."""
-    return bool(done["accounted"]) and is_all_written(run)
 
 
 def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) -> str | None:

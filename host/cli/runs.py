@@ -74,7 +74,8 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Decoding again changes nothing.
     """
     from hypermon.host.analysis.named_events import fit_events
-    from hypermon.host.analysis.stats import is_accounted, lost_text
+    from hypermon.host.analysis.stats import lost_text
+    from hypermon.host.decode.unrecorded import is_accounted
     from hypermon.host.dictionary.run_dictionary import keep_dictionary
     from hypermon.host.export.items import item_files
     from hypermon.host.recording.parts import PARTS

@@ -10,11 +10,10 @@ import duckdb
 import numpy as np
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.query import create_view
-from hypermon.host.analysis.stats import cut_nodes
-from hypermon.host.analysis.unrecorded import unrecorded
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.unrecorded import cut_nodes, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError

@@ -89,9 +89,10 @@ class LossAccounting:
         self._gap = False
         self._gap_after = -1
         self._gap_before: int | None = None
-        # Refusals: the total of the LOSS records; the last census that agreed with them; the first census after the
-        # last gap, before which every missing record was due.
+        # Refusals: the total of the LOSS records, now and at the last census; the last census that agreed with them;
+        # the first census after the last gap, before which every missing record was due.
         self._recorded = [0] * nodes
+        self._recorded_then = [0] * nodes
         self._agreed = [0] * nodes
         self._settled: int | None = None
         # The totals of an earlier part of the run, which are not counted here; and its last census.
@@ -146,10 +147,12 @@ class LossAccounting:
         if self.stopped or self._by_host:
             return [-1 if self.stopped else 0] * self.nodes
         # Accepted items until then have arrived, or are in the count of missing ones. Refused ones are in a row until a
-        # census that agreed with the records, or until the last one if the row of `_close` begins there.
+        # census that agreed with the records; or until the last one, if the row of `_close` begins there and counts all
+        # of them. It counts too few if a record came after that census, because the record may be of later refusals.
         arrived = (self._gap_after if self._gap else self._complete) + 1 - self._hold
         return [max(min(arrived - row[Counter.LAG_MAX],
-                        census.time if census.refused(node) > self._recorded[node] else self._agreed[node]), 0)
+                        census.time if census.refused(node) > self._recorded[node] == self._recorded_then[node]
+                        else self._agreed[node]), 0)
                 for node, row in enumerate(census.counters)]
 
     def causes(self) -> dict[str, int]:
@@ -243,6 +246,7 @@ class LossAccounting:
             self._count_missing(census)
         if self._settled is None:
             self._settled = census.time
+        self._recorded_then = list(self._recorded)
         for node in range(self.nodes):
             if census.refused(node) == self._recorded[node]:
                 self._agreed[node] = census.time

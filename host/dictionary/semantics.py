@@ -10,17 +10,18 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 ``end_ps`` nor ``end_row``. If its node lost something after the beginning, the end may be lost, and the next one that
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
 when the node first lost something. An event that was cut short is lost, too, unless its id is known and is of no state
-of that name. From a time on, losses of a node may be in no record (:mod:`hypermon.host.analysis.unrecorded`); that
-counts as one loss without an end. If one endpoint of a message was not seen, the columns of that endpoint are null.
-``lost_ps`` of a message states that its endpoints may belong to different messages: its key can occur again, and losses
-of both of its nodes, or one of them if other messages that were seen are like it, can have hidden the right endpoints.
-It is the time of the first of these losses. A key can occur again if it has at most 8 bits, or if any key of this name
-between these nodes was seen twice.
+of that name. From a time on, losses of a node may be in no record; that counts as one loss without an end. A ring or a
+part of a run lacks what was before its beginning, and all of the nodes that were left out; that counts as a loss, too
+(:mod:`hypermon.host.decode.unrecorded`). If one endpoint of a message was not seen, the columns of that endpoint are
+null. ``lost_ps`` of a message states that its endpoints may belong to different messages: its key can occur again, and
+losses of both of its nodes, or one of them if other messages that were seen are like it, can have hidden the right
+endpoints. It is the time of the first of these losses. A key can occur again if it has at most 8 bits, or if any key
+of this name between these nodes was seen twice.
 
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import duckdb
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
@@ -42,8 +43,6 @@ TABLES = tuple(_COLUMNS)
 _WHOLE = "decimal(20,0)"
 #: Bits of the integers that a double represents exactly.
 _EXACT_BITS = 53
-#: After every event, in picoseconds.
-_END_PS = (1 << 63) - 1
 #: A key of at most this many bits counts as one that occurs again.
 _NARROW_BITS = 8
 
@@ -68,18 +67,18 @@ def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
-                 unrecorded: Mapping[int, int] | None = None) -> None:
+                 unseen: Iterable[tuple[int, int, int]] = ()) -> None:
     """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
     ``states`` is of ``state_edges``, the events that begin or end states.
 
-    ``unrecorded`` : nodes of which more may be lost than ``loss`` has, and the time from which on, in picoseconds.
+    ``unseen`` : node, from_ps, to_ps: where events may be missing that ``loss`` does not have.
     """
     known = columns(dictionary)
     questions: dict[str, list[str]] = {name: [] for name in known}
     if dictionary is not None:
         connection.execute("create view named as from (select row_number() over () - 1 as row, * from events) "
                            "where name is not null and not aborted")
-        rows = ", ".join(f"({node}, {from_ps}, {_END_PS})" for node, from_ps in (unrecorded or {}).items())
+        rows = ", ".join(map(str, unseen))
         connection.execute("create view lost as select node, from_ps, to_ps from loss" + (
             f" union all from (values {rows})" if rows else ""))
         connection.execute(f"create view state_edges as {_edges(dictionary, ('end', 'begin'))}")

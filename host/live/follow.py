@@ -18,6 +18,7 @@ from hypermon.host.blocks.blocks import Scanned, Torn
 from hypermon.host.decode.event_framing import EventFramer
 from hypermon.host.decode.ledger import LossRow, Rows
 from hypermon.host.decode.live_ledger import LiveLedger
+from hypermon.host.decode.unrecorded import END_PS
 from hypermon.host.errors import InputError
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import table_of
@@ -101,6 +102,9 @@ class Follow:
         self._said: dict[str, int] = {}
         window = 0 if begins is None else begins["window"]
         self._until_ps = self._begin_ps = self._scale.start_ps(window * self._scale.stamp_window)
+        if self._framer is not None and begins is not None:
+            for node in range(info.nodes):      # a ring begins anywhere in an event
+                self._framer.lose(node, self._scale.start_ps(0), self._begin_ps)
 
     def feed(self, data: bytes) -> Iterator[Part]:
         """The parts that become final with this piece."""
@@ -121,6 +125,9 @@ class Follow:
         yield from self._take(self._scanner.finish())
         self._hold(self._ledger.finish())
         self._lose()
+        if self._framer is not None and self._ledger.uncounted:
+            for node, until in enumerate(self._ledger.counted_until):   # no row states what was in a missing block
+                self._framer.lose(node, self._scale.start_ps(until * self._scale.stamp_window), END_PS)
         yield from self._release(None)
         late = self._ledger.late_rows()
         if late is not None:

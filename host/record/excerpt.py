@@ -16,6 +16,7 @@ from hypermon.host.decode.account import write_account
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.decode.soundness import check_events
+from hypermon.host.decode.unrecorded import is_all_written
 from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
 from hypermon.host.errors import HypermonError, naming
 from hypermon.host.events import framed_file
@@ -64,7 +65,8 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
             if (run.path / name).is_file():
                 (writer.directory / name).write_bytes((run.path / name).read_bytes())
         writer.close(how=_said(run, selection), proper=run.info.end is not None and run.info.end.get("proper", True),
-                     duration_ps=_until(run, done, selection))
+                     duration_ps=_until(run, done, selection),
+                     **({} if is_all_written(run) else {"all_written": False}))
     return account
 
 

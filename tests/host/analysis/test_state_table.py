@@ -43,7 +43,7 @@ def connection(tmp_path):
 
 def written(connection, tmp_path: Path, book: str, nodes: int = NODES) -> tuple[pa.Table, Path]:
     (tmp_path / "book.toml").write_text(book)
-    create_views(connection, load_dictionary(tmp_path / "book.toml"), {3: 1500})
+    create_views(connection, load_dictionary(tmp_path / "book.toml"), [(3, 1500, 1 << 62)])
     path = tmp_path / "states"
     write_states(connection, ROWS, nodes, path, tmp_path)
     return pq.read_table(path), path

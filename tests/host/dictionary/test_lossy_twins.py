@@ -1,6 +1,7 @@
 """One program recorded twice, whole and with losses: what the lossy run says of its states and messages is true."""
 
 import heapq
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypermon.host.analysis.unrecorded import unrecorded
+from hypermon.hdl.layout import BlockType
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.cli import _run
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.decode.unrecorded import unrecorded
 from hypermon.host.dictionary.run_dictionary import FRAMED
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
@@ -151,10 +155,13 @@ def compared(truth: Run, lossy: Run, lined: range = range(0)) -> tuple[int, ...]
     assert ended == {key: true[key] for key in ended}
     lost = {key: row["lost_ps"] for key, row in states.items() if row["lost_ps"] is not None}
     assert [key for key, until in lost.items() if true[key] is not None and true[key] < until] == []
+    true_events, events = (
+        run.sql(f"select node, time_ps, event, payload from {Path(FRAMED).stem} where not aborted").to_arrow_table()
+        .to_pylist() for run in (truth, lossy))
+    events = {tuple(row.values()) for row in earlier(events, lined, time_ps="node")}
+    assert events <= {tuple(row.values()) for row in true_events}
     # Both endpoints were seen, and nothing was lost between them, or may have been.
-    seen = {(row["node"], row["time_ps"]) for row in earlier(
-        lossy.sql(f"select node, time_ps from {Path(FRAMED).stem} where not aborted").to_arrow_table().to_pylist(),
-        lined, time_ps="node")}
+    seen = {(node, time) for node, time, *_ in events}
     gaps = earlier(lossy.loss().to_pylist(), lined, from_ps="node", to_ps="node")
     doubts = unrecorded(lossy, lossy.decode())
     for key, end in true.items():
@@ -220,3 +227,48 @@ def test_a_recording_that_was_killed(played, tmp_path: Path, rate: str, ended: i
         counts += compared(truth, lossy)
     assert counts[0] >= ended
     assert min(counts[1:3]) > 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_block_that_was_lost_before_the_recorder_was_killed(played, tmp_path: Path, seed: int) -> None:
+    """No census counts what was in it, so nibbles after it are not framed as if nothing were missing."""
+    folder, truth = played
+    blocks, rng = blocks_of(truth.path), random.Random(seed)
+    censuses = [at for at, block in enumerate(blocks) if block[5] == BlockType.CENSUS]
+    gone = rng.choice(censuses[:-1]) + rng.randrange(1, 20)
+    with RunWriter(tmp_path / "run", replace(truth.info, end=None)) as writer:
+        writer.append(b"".join(blocks[:gone] + blocks[gone + 1:gone + 20]))
+    lossy = framed(tmp_path / "run", folder / "book.toml")
+    assert lossy.decode()["uncounted"]
+    compared(truth, lossy)
+
+
+@pytest.mark.parametrize("first", [20, 60, 97])
+@pytest.mark.parametrize("rate", [None, "4e6"])
+def test_a_ring(played, tmp_path: Path, first: int, rate: str | None) -> None:
+    """It begins anywhere in an event, among messages, and after losses of which it has no record."""
+    folder, truth = played
+    options = [] if rate is None else ["--drain-rate", rate]
+    assert _run(["sim", str(folder / "play.csv"), "-o", str(tmp_path / "run"), "--window", "1", *options]) == 0
+    blocks, ledger = blocks_of(tmp_path / "run"), Ledger.of(truth.info)
+    first = min(first, len(blocks) // 3)
+    for _ in ledger.event_rows(BlockScanner().feed(b"".join(blocks[:first]))):
+        pass
+    with RunWriter(tmp_path / "ring", Run(tmp_path / "run").info) as writer:
+        writer.append(b"".join(blocks[first:]))
+        writer.close(how="test", duration_ps=Run(tmp_path / "run").info.end["duration_ps"])
+    (tmp_path / "ring" / "ring.json").write_text(json.dumps({"first": 0, "account": ledger.account()}))
+    ring = framed(tmp_path / "ring", folder / "book.toml")
+    assert ring.decode()["begins"] > 0
+    assert compared(truth, ring)[0] > 0
+
+
+@pytest.mark.parametrize("nodes", [None, "0-7"])
+def test_a_part(played, tmp_path: Path, nodes: str | None) -> None:
+    """It begins among messages, and the peers of its nodes may be left out."""
+    _, truth = played
+    options = ["--from-ms", "10"] if nodes is None else ["--nodes", nodes]
+    assert _run(["trim", str(truth.path), str(tmp_path / "part"), *options]) == 0
+    ended, _, sure, doubted = compared(truth, Run(tmp_path / "part"))
+    assert ended > 0
+    assert (sure > 0, doubted > 0) == (nodes is not None, True)

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host import cli
+from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.decode.ledger import Ledger
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
@@ -152,6 +154,26 @@ def test_an_open_event_is_before_a_loss_after_its_beginning():
     following = Follow(info_of(board), framing=True)
     parts = [*(part for data in board.blocks for part in following.feed(data)), *following.finish()]
     assert [part.lost if isinstance(part, Loss) else part["event"].to_pylist() for part in parts] == [[5], 7]
+
+
+def test_events_are_not_framed_where_data_are_missing_without_a_loss():
+    """After a lost block that no census counts, and at the beginning of a ring."""
+    board = FakeBoard(1).start()
+    for at, nibbles in enumerate([(2, 1, 0), (1, 0), (2, 3, 0, 4, 0)]):
+        board.frames([(1000 * at + k, {0: nibble}) for k, nibble in enumerate(nibbles)])
+
+    def whole(following: Follow, blocks: list[bytes]) -> list[int]:
+        parts = fed(following, b"".join(blocks), 1 << 20)
+        return [row["event"] for part in parts if isinstance(part, pa.Table) for row in part.to_pylist()
+                if not row["aborted"]]
+
+    info = info_of(board)
+    assert whole(Follow(info, framing=True), board.blocks) == [1, 3]
+    assert whole(Follow(info, framing=True), [*board.blocks[:2], board.blocks[3]]) == []
+    before = Ledger.of(info)
+    for _ in before.event_rows(BlockScanner().feed(b"".join(board.blocks[:2]))):
+        pass
+    assert whole(Follow(info, before.account(), framing=True), board.blocks[2:]) == []
 
 
 def test_a_growing_recording(make_run):

@@ -1,4 +1,5 @@
-"""From when on losses may be in no record: of recordings that were killed, of lines, and of several boards."""
+"""From when on losses may be in no record: of recordings that were killed, of lines, and of several boards; and what
+rings and parts of runs do not have."""
 
 import json
 from dataclasses import asdict, replace
@@ -6,9 +7,11 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from hypermon.hdl.layout import CensusFlag, Sink, Window
-from hypermon.host.analysis.unrecorded import unrecorded
+from hypermon.host.decode.unrecorded import END_PS, absent, unrecorded
+from hypermon.host.record.excerpt import trim
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.run import Run, open_run
+from hypermon.host.tables.selection import Selection
 
 from tests.host.fake_board import FakeBoard
 
@@ -41,6 +44,14 @@ def test_a_recording_with_an_end(make_run):
 def test_a_recording_that_was_killed(make_run):
     made = board(3)
     assert doubts(make_run(made, end=False)) == dict.fromkeys(range(3), at(made, 40))
+
+
+def test_a_record_after_the_last_census_may_be_of_later_losses(make_run):
+    """Then it is not known how many of the losses that the census counted are still without a record."""
+    made = board(2).refuse(0, 50).refuse(1, 50).census(time=49).loss([(0, 30, 49, 49)])
+    run = make_run(made, end=False)
+    assert [(row["node"], row["lost"]) for row in run.loss().to_pylist()] == [(0, 30), (0, 20), (1, 50)]
+    assert doubts(run) == {0: at(made, 40), 1: at(made, 49)}
 
 
 def test_before_the_first_census_anything_may_be_lost(make_run):
@@ -98,3 +109,25 @@ def test_an_accounting_of_before(make_run):
     done = run.decode()
     del done["counted_until"]
     assert unrecorded(run, done) == dict.fromkeys(range(2), at(made, 0))
+
+
+def test_a_part_of_tables_that_were_not_written_to_the_end(make_run, tmp_path):
+    """The part has an end, the recording had none."""
+    made = board(2)
+    trim(make_run(made, end=False), tmp_path / "killed", Selection())
+    info = RunInfo.load(tmp_path / "killed" / "recording.json")
+    (tmp_path / "killed" / "recording.json").write_text(json.dumps(asdict(replace(info, end=None))))
+    trim(open_run(tmp_path / "killed"), tmp_path / "part", Selection())
+    for name in ("killed", "part"):
+        assert doubts(open_run(tmp_path / name)) == dict.fromkeys(range(2), at(made, 0))
+
+
+def test_what_parts_and_rings_do_not_have(make_run, tmp_path):
+    made = board(3, 60)
+    run = make_run(made)
+    assert absent(run, run.decode()) == []
+    assert absent(run, run.decode() | {"begins": 20}) == [
+        (node, made.ps(0), made.ps(20)) for node in range(3)]
+    trim(run, tmp_path / "part", Selection([0, 2], from_ps=10**7))
+    part = open_run(tmp_path / "part")
+    assert absent(part, part.decode()) == [(1, 0, END_PS), *((node, made.ps(0), 10**7) for node in range(3))]

@@ -1,0 +1,74 @@
+"""What a RUN does not have, and its loss table does not state."""
+
+from typing import Any
+
+import numpy as np
+from hypermon.host.decode.decoded_run import DecodedRun
+
+__all__ = ["END_PS", "absent", "cut_nodes", "is_accounted", "is_all_written", "unrecorded"]
+
+#: After every item, in picoseconds.
+END_PS = (1 << 63) - 1
+
+
+def unrecorded(run: DecodedRun, done: dict[str, Any]) -> dict[int, int]:
+    """The nodes of which more may be lost than the loss table states, and the time of the run from which on, in
+    picoseconds; ``done``: the accounting of the run.
+
+    Of a stream that was cut short, this is about the time of the last census. It is the beginning for nodes of a
+    regeneration board that was connected late, was restarted, or was silent at the end; if frames were read from
+    registers; and if the recorder could not write its tables to their end. What an accounting of an older version does
+    not state is doubtful from the beginning.
+    """
+    if is_accounted(run, done):
+        return {}
+    told = done.get("counted_until") if is_all_written(run) else None
+    windows = told or [0] * run.info.nodes
+    found = {}
+    for part, how in run.aligned_parts():
+        scale, late = part.info.scale, part.info.late_clocks or [0] * how.nodes
+        for own in range(how.nodes):
+            if (until := windows[how.first_node + own]) < 0:
+                continue
+            stamps = -(-part.info.phases * late[own] // scale.stamp_window)
+            found[how.first_node + own] = int(how.times(np.array([scale.span_ps(until - stamps, until)[0]]))[0])
+    return found
+
+
+def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
+    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.account.summary`."""
+    return bool(done["accounted"]) and is_all_written(run)
+
+
+def is_all_written(run: DecodedRun) -> bool:
+    """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
+    parts = run.parts() or [run]
+    return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
+               for part in parts)
+
+
+def cut_nodes(run: DecodedRun) -> list[int]:
+    """The nodes of a part of a run that ``hypermon trim`` left out."""
+    cut, first = list[int](), 0
+    for part in run.parts() or [run]:
+        kept = (part.info.configuration.get("trimmed") or {}).get("nodes")
+        if isinstance(kept, list):
+            cut += [first + node for node in range(part.info.nodes) if node not in kept]
+        first += part.info.nodes
+    return cut
+
+
+def absent(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Node, from_ps, to_ps: between which times a RUN lacks items without a loss; ``done``: its accounting.
+
+    A ring and a part of a run lack what was before their beginning. A ring may have items that are older than its
+    beginning, and not the losses among them. Of the nodes that were left out, a part has nothing.
+    """
+    found = [(node, 0, END_PS) for node in cut_nodes(run)]
+    for part, how in run.aligned_parts():
+        scale, cut = part.info.scale, (part.info.configuration.get("trimmed") or {}).get("from_ps")
+        begins = scale.start_ps(done["begins"] * scale.stamp_window) if part is run and done["begins"] else 0
+        if (first := max(begins, cut if isinstance(cut, int) else 0)) > 0:
+            start, first = how.times(np.array([scale.start_ps(0), first])).tolist()
+            found += [(how.first_node + node, start, first) for node in range(how.nodes)]
+    return found
