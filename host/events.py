@@ -92,10 +92,12 @@ def _unframed(run: DecodedRun) -> Iterator[tuple[int, int, int]]:
     """Node, from_ps, to_ps: where nibbles cannot be framed, although no loss is recorded.
 
     A ring and a part of a run begin anywhere in an event. If a block is missing after the last census, no row states
-    which nodes lost something with it.
+    which nodes lost something with it. A line tells of its losses after items that follow them, and not of all if its
+    regeneration board was connected late, was restarted, or was silent at the end.
     """
     done = run.decode()
     yield from absent(run, done)
-    if done["uncounted"]:
-        for node, from_ps in unrecorded(run, done).items():
+    lines = "links_unsure" in done
+    for node, from_ps in unrecorded(run, done).items():
+        if done["uncounted"] or (lines and not done.get("counted_until", [0] * run.info.nodes)[node]):
             yield node, from_ps, END_PS

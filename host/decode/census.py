@@ -35,7 +35,7 @@ class BoardCensus:
 
     ``discarded``: items that triggers and the event mask have discarded.
     ``unsure``, ``absent``, ``restarted``: bit k: more may be lost on link k than is counted; no frame of link k has
-    arrived; its regeneration board was restarted or exchanged.
+    arrived; its regeneration board was restarted or exchanged. ``lined``: how many nodes, from 0 on, are on links.
     """
 
     time: int
@@ -48,6 +48,7 @@ class BoardCensus:
     unsure: int = 0
     absent: int = 0
     restarted: int = 0
+    lined: int = 0
 
     def refused(self, node: int) -> int:
         row = self.counters[node]
@@ -67,7 +68,7 @@ def read_census(block: Block) -> BoardCensus:
     return BoardCensus(block.time, CensusFlag(flags & sum(CensusFlag)), head["frames"],
                        head["frame_level"], head["vector_level"], head["discarded"], counters.tolist(),
                        flags >> CENSUS_UNSURE_SHIFT & 15, flags >> CENSUS_ABSENT_SHIFT & 15,
-                       flags >> CENSUS_RESTARTED_SHIFT & 15)
+                       flags >> CENSUS_RESTARTED_SHIFT & 15, len(links))
 
 
 def read_losses(block: Block) -> list[tuple[int, int, int, int]]:

@@ -139,20 +139,21 @@ class LossAccounting:
     @property
     def counted_until(self) -> list[int]:
         census = self.census
-        if census is None or self.linked:
-            # The losses of a line are reported later, after the counts of its other end.
-            sure = census is not None and self.stopped
-            doubted = census.unsure | census.absent if census is not None else 0
-            return [-1 if sure and not doubted >> node // 8 & 1 else 0 for node in range(self.nodes)]
-        if self.stopped or self._by_host:
-            return [-1 if self.stopped else 0] * self.nodes
+        if census is None:
+            return [0] * self.nodes
+        if self.stopped:
+            doubted = (census.unsure | census.absent) * self.linked
+            return [0 if doubted >> node // 8 & 1 else -1 for node in range(self.nodes)]
+        if self._by_host:
+            return [0] * self.nodes
         # Accepted items until then have arrived, or are in the count of missing ones. Refused ones are in a row until a
         # census that agreed with the records; or until the last one, if the row of `_close` begins there and counts all
         # of them. It counts too few if a record came after that census, because the record may be of later refusals.
         arrived = (self._gap_after if self._gap else self._complete) + 1 - self._hold
+        # A line tells of its losses later, after items that follow them.
         return [max(min(arrived - row[Counter.LAG_MAX],
                         census.time if census.refused(node) > self._recorded[node] == self._recorded_then[node]
-                        else self._agreed[node]), 0)
+                        else self._agreed[node]), 0) * (node >= census.lined)
                 for node, row in enumerate(census.counters)]
 
     def causes(self) -> dict[str, int]:

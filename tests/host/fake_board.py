@@ -13,6 +13,7 @@ from hypermon.hdl.layout import (
     BLOCK_MAGIC,
     BURST_BASE,
     CENSUS_BOARD,
+    CENSUS_LINK,
     CENSUS_NODE,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
@@ -64,13 +65,13 @@ class FakeBoard:
     Members
     -------
     blocks : the blocks so far.
-    always : flags of every census.
+    always : flags of every census. ``lined``: nodes on lines, of which every census has rows.
     queued : items that every node has in the board, by the next census.
     kinds : what each is: ``(type, contents)``; contents are frames, items, loss records or census flags.
     """
 
     def __init__(self, nodes=16, clock_hz=100_000_000, window=Window.NS800, epoch=1, host=False, sink=Sink.CLASSIC):
-        self.always = 0
+        self.always = self.lined = 0
         self.nodes, self.clock_hz, self.window, self.epoch, self.host = nodes, clock_hz, window, epoch, host
         self.sink = sink
         self.blocks: list[bytes] = []
@@ -146,6 +147,7 @@ class FakeBoard:
                 accepted=self.delivered[node] + self.queued[node], delivered=self.delivered[node],
                 lost_frame_fifo=lost[0], lost_node_fifo=lost[1], lost_vector_fifo=lost[2], carried=self.carried[node],
                 lag_max=self.lag[node])
+        payload += CENSUS_LINK.pack(refused=0, lost=0) * self.lined
         self._add(BlockType.CENSUS, payload, flags, self.time)
         return self
 

@@ -75,10 +75,11 @@ def test_lines(make_run, flags, nodes):
 
 def test_a_board_with_lines_that_was_killed(make_run):
     """Its lines report their losses later than a census."""
-    made = FakeBoard(9)
-    made.always = CensusFlag.LINKS
-    made.start().frames([(10, {0: 1})]).census(time=40)
-    assert doubts(make_run(made, end=False)) == dict.fromkeys(range(9), at(made, 0))
+    made = FakeBoard(10)
+    made.always, made.lined = CensusFlag.LINKS, 8
+    made.start().frames([(10, {0: 1}), (50, {9: 1})]).census(time=40)
+    assert doubts(make_run(made, end=False)) == {
+        **dict.fromkeys(range(8), at(made, 0)), **dict.fromkeys(range(8, 10), at(made, 40))}
 
 
 def test_stamps_of_front_ends_are_late(make_run):

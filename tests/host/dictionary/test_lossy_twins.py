@@ -208,6 +208,13 @@ def test_losses_of_a_line(tools, tmp_path: Path) -> None:
     assert done["accounted"]
     assert done["causes"]["regeneration_gate"] == done["lost"] > 100
     assert min(compared(truth, lossy, LINED)[:3]) > 5
+    # Killed, its lines may have losses that they have not told of: no events of their nodes are framed.
+    blocks = blocks_of(tmp_path / "run")
+    for end in random.Random(2).sample(range(2, len(blocks) - 1), 8):
+        killed = tmp_path / f"killed-{end}"
+        with RunWriter(killed, replace(Run(tmp_path / "run").info, end=None)) as writer:
+            writer.append(b"".join(blocks[:end]))
+        compared(truth, framed(killed, folder / "book.toml"), LINED)
 
 
 @pytest.mark.parametrize(("rate", "ended"), [("1e5", 6), ("1e6", 0)])
