@@ -262,7 +262,7 @@ FLOORS = {
 ACROSS = {
     "boards/measure":
         "hdl/capture hdl/input hdl/layout hdl/top hdl/transport hdl/transport/uart hdl/transport/usb "
-        "hdl/uart_top hdl/usb_top",
+        "hdl/uart_top hdl/usb_top hdl/verilog",
     "boards/model": "hdl/layout",
     "boards/pinout": "hdl/layout",
     "boards/ulx3s": "hdl/layout",

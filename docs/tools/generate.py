@@ -347,20 +347,66 @@ def kinds_fit() -> str:
                   "configuration."
 
 
-def kinds_size() -> str:
-    """Size of a core with 16 nodes of a kind, as `make timing OF=kinds` counted it."""
-    from hypermon.boards.model.board import PIN_ROLES
+def kinds_rows() -> Iterator[tuple[dict[str, str], str]]:
+    """Rows that `make timing OF=kinds` measured, each with the hash of its core; "older" if today's core is another."""
+    from hypermon.boards.measure.kinds import CORES, read
+    from hypermon.hdl.verilog import build_hash
 
-    with (TOOLS / "kinds.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    kept = [name for name in rows[0] if name != "seconds" and any(row[name] for row in rows)]
-    port = next(row for row in rows if row["kind"] == "port")
-    nodes = int(port["wires"]) // len(PIN_ROLES)
-    more = "; ".join(f"`{row['kind']}` {(int(row['LUT4']) - int(port['LUT4'])) / nodes:.0f} and "
-                     f"{(int(row['flip-flops']) - int(port['flip-flops'])) / nodes:.0f}"
-                     for row in rows if row is not port)
-    made = table(kept, ([f"`{row[name]}`" if name == "kind" else row[name] for name in kept] for row in rows))
-    return f"{made}\n\nMore than a port, for each node, LUT4 and flip-flops: {more}."
+    rows = read(TOOLS / "kinds.csv")
+    for core in CORES:
+        if row := rows.get(core.key):
+            same = row["build"] and row["build"] == f"{build_hash(core.geometry()):08x}"
+            yield row, ", ".join(([f"`{row['build']}`"] if row["build"] else []) + ["older"] * (not same))
+
+
+def kinds_table(nodes: Iterable[int]) -> str:
+    """The cores of these numbers of nodes."""
+    rows = [(row, gateware) for row, gateware in kinds_rows() if int(row["nodes"]) in nodes]
+    kept = [name for name in rows[0][0] if name not in ("kind", "of the kind", "nodes", "seconds", "build")
+            and any(row[name] for row, _ in rows)]
+    made = []
+    for row, gateware in rows:
+        others = int(row["nodes"]) - int(row["of the kind"])
+        made.append((f"{row['of the kind']} `{row['kind']}`{f', {others} `port`' * bool(others)}",
+                     *(row[name] for name in kept), gateware))
+    return table(("nodes", *("MHz, by seed" if name == "MHz" else name for name in kept), "gateware"), made)
+
+
+def kinds_large() -> str:
+    """Cores with 16 nodes of a kind."""
+    from hypermon.boards.measure.kinds import LARGE
+
+    return kinds_table([LARGE])
+
+
+def kinds_small() -> str:
+    """Cores with a few nodes."""
+    from hypermon.boards.measure.kinds import SMALL
+
+    return kinds_table([SMALL // 2, SMALL])
+
+
+def kinds_cost() -> str:
+    """What a node of each kind costs, and what a board pays once: differences between the small cores."""
+    from hypermon.boards.measure.kinds import CELLS, SMALL, read
+
+    count = {key: [int(row[name]) for name in CELLS] for key, row in read(TOOLS / "kinds.csv").items()}
+
+    def of(kind: str, nodes: int = SMALL, alike: int | None = None) -> list[int]:
+        return count[kind, str(nodes), str(nodes if alike is None else alike)]
+
+    def less(more: list[float], fewer: list[float], by: int = 1) -> list[float]:
+        return [(one - other) / by for one, other in zip(more, fewer, strict=True)]
+
+    port, half = of("port"), SMALL // 2
+    uart = less(of("uart"), of("uart", alike=1), SMALL - 1)
+    once = less(less(of("uart", alike=1), port), uart)
+    rows = {"a node with a port": less(port, of("port", half), half)}
+    for kind in dict.fromkeys(key[0] for key in count if key[0] != "port"):
+        more = uart if kind == "uart" else less(less(of(kind), port), once, SMALL)
+        rows[f"the same with `{kind}` instead: more by"] = more
+    rows["once, if any node has no port"] = once
+    return table(("", *CELLS), ((name, *(f"{cells:.0f}" for cells in row)) for name, row in rows.items()))
 
 
 def resources() -> str:
@@ -383,7 +429,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
-    "kinds-size": kinds_size,
+    "kinds-cost": kinds_cost, "kinds-small": kinds_small, "kinds-large": kinds_large,
     "geometry": geometry, "commands": commands,
     "packages": packages_map,
     "driver-board-wires": DRIVER_BOARD["wires"], "driver-board-parts": DRIVER_BOARD["parts"],
