@@ -359,9 +359,11 @@ def kinds_rows() -> Iterator[tuple[dict[str, str], str]]:
             yield row, ", ".join(([f"`{row['build']}`"] if row["build"] else []) + ["older"] * (not same))
 
 
-def kinds_table(nodes: Iterable[int]) -> str:
-    """The cores of these numbers of nodes."""
-    rows = [(row, gateware) for row, gateware in kinds_rows() if int(row["nodes"]) in nodes]
+def kinds_table(large: bool) -> str:
+    """The cores with 16 nodes of a kind, or those with a few."""
+    from hypermon.boards.measure.kinds import LARGE
+
+    rows = [(row, gateware) for row, gateware in kinds_rows() if (int(row["nodes"]) >= LARGE) is large]
     kept = [name for name in rows[0][0] if name not in ("kind", "of the kind", "nodes", "seconds", "build")
             and any(row[name] for row, _ in rows)]
     made = []
@@ -370,20 +372,6 @@ def kinds_table(nodes: Iterable[int]) -> str:
         made.append((f"{row['of the kind']} `{row['kind']}`{f', {others} `port`' * bool(others)}",
                      *(row[name] for name in kept), gateware))
     return table(("nodes", *("MHz, by seed" if name == "MHz" else name for name in kept), "gateware"), made)
-
-
-def kinds_large() -> str:
-    """Cores with 16 nodes of a kind."""
-    from hypermon.boards.measure.kinds import LARGE
-
-    return kinds_table([LARGE])
-
-
-def kinds_small() -> str:
-    """Cores with a few nodes."""
-    from hypermon.boards.measure.kinds import SMALL
-
-    return kinds_table([SMALL // 2, SMALL])
 
 
 def kinds_cost() -> str:
@@ -429,7 +417,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
     "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
-    "kinds-cost": kinds_cost, "kinds-small": kinds_small, "kinds-large": kinds_large,
+    "kinds-cost": kinds_cost, "kinds-small": lambda: kinds_table(False), "kinds-large": lambda: kinds_table(True),
     "geometry": geometry, "commands": commands,
     "packages": packages_map,
     "driver-board-wires": DRIVER_BOARD["wires"], "driver-board-parts": DRIVER_BOARD["parts"],

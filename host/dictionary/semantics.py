@@ -239,6 +239,6 @@ def known_until(end: str = "null", row: str = "") -> str:
     Parameters
     ----------
     end : when the run ends, in SQL. ``null``: a state that lasts to the end of the run is null.
-    row : a name of the table, with a point.
+    row : a name of the table, followed by a dot.
     """
     return f"coalesce({row}end_ps, {row}lost_ps, {end})"
