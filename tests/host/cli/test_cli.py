@@ -260,6 +260,7 @@ def test_progress_is_shown_on_a_terminal_only(run_cli, fake_board, tmp_path, mon
     monkeypatch.setattr("hypermon.host.cli.progress_line._REFRESH_S", 0)
     assert run_cli("sim", "x.csv", "-o", tmp_path / "a")[2] == []
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
     _, _, err = run_cli("sim", "x.csv", "-o", tmp_path / "b")
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", "\n".join(err))

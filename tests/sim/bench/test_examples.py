@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypermon.host import open_run
+from hypermon.host.errors import HypermonError
+from hypermon.sim.bench import runner
 
 from tests.host.external.readers import needs
 from tests.patience import patience
@@ -37,6 +39,16 @@ def test_example(tmp_path: Path, example: str, nodes: int, simulator: str) -> No
     [run] = [open_run(path.parent) for path in tmp_path.rglob("recording.json")]
     assert run.stats()["lost"] == 0
     assert sum(count > 0 for count in run.stats()["events_per_node"]) == nodes
+
+
+def test_without_the_library_that_cocotb_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's Python has none of itself; cocotb would say so after the build, in a traceback."""
+    monkeypatch.delenv("LIBPYTHON_LOC", raising=False)
+    monkeypatch.setattr(runner, "find_libpython", lambda: None)
+    name = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
+    with pytest.raises(HypermonError, match=f"^{name} is missing, which cocotb loads: apt install {name}$"):
+        runner.simulate("test_core", where=EXAMPLES, folder=tmp_path / "build")
+    assert not (tmp_path / "build").exists()
 
 
 @pytest.mark.parametrize("name", ["test_core.py", "test_uart.py", "uart_traced.py", "uart_traced.v"])
