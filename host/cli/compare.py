@@ -43,7 +43,7 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
     from hypermon.host.compare.comparison import compare_measures
     from hypermon.host.compare.lanes import aligned
     from hypermon.host.compare.limits import judge_limits, limit_of
-    from hypermon.host.compare.measures import measured
+    from hypermon.host.compare.measures import Measured
     from hypermon.host.compare.page import comparison_page
     from hypermon.host.compare.tables import STATUS, as_dict, markdown, overall, print_comparison
     from hypermon.host.export.sinks import refuse_output, sink
@@ -59,7 +59,7 @@ def compare(first: Path, second: Path, limits: tuple[str, ...], level: float, as
     asked = [limit_of(text) for text in limits]
     groups = [[decoded(path)[0] for path in _group(given)] for given in (first, second)]
     with busy_line(f"comparing {first} and {second}"):
-        found = [measured(group) for group in groups]
+        found = [Measured(group) for group in groups]
         figures = compare_measures(found[0], found[1], level)
         if not figures:
             raise HypermonError(f"{first}, {second}: nothing to compare: neither has an item, a loss or a state that "

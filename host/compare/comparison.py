@@ -9,14 +9,15 @@ from hypermon.host.compare import estimates, measures
 from hypermon.host.compare.estimates import (
     DRAWS,
     Estimate,
+    Quantile,
     Ratio,
     Samples,
-    estimate_quantile,
     estimate_ratio,
     holm,
     p_value,
+    quantiles_of,
 )
-from hypermon.host.compare.measures import Measure
+from hypermon.host.compare.recording import Measure
 
 __all__ = ["LEVEL", "QUANTILES", "THRESHOLDS", "Figure", "Interval", "compare_measures"]
 
@@ -85,7 +86,7 @@ def compare_measures(first: Mapping[Measure, Samples | Ratio], second: Mapping[M
         if isinstance(one or other, Ratio):
             figures.append(_ratio(measure, one, other, level, rng))
         else:
-            figures += [_quantile(measure, name, one, other, level, rng) for name in QUANTILES]
+            figures += _quantiles(measure, one, other, level, rng)
     tested = [at for at, figure in enumerate(figures) if figure.p is not None]
     for at, p in zip(tested, holm([figures[at].p or 0.0 for at in tested]), strict=True):
         figures[at] = _concluded(replace(figures[at], p=p), level)
@@ -108,23 +109,32 @@ def _ratio(measure: Measure, one: Samples | Ratio | None, other: Samples | Ratio
     return replace(figure, difference=difference, relative=relative, p=p_value(some[0], some[1], 0))
 
 
-def _quantile(measure: Measure, name: str, one: Samples | Ratio | None, other: Samples | Ratio | None, level: float,
-              rng: np.random.Generator) -> Figure:
-    share = QUANTILES[name]
-    some = [own if isinstance(own, Samples) and _enough(own, share) else None for own in (one, other)]
-    estimates = [None if own is None else estimate_quantile(own, share, rng) for own in some]
-    values = [None if own is None else own.value for own in estimates]
-    figure = Figure(measure, name, "ps", values[0], values[1])
-    if some[0] is None or some[1] is None or estimates[0] is None or estimates[1] is None:
-        return figure
-    middle = (estimates[0].value + estimates[1].value) / 2
-    difference, relative = _intervals(estimates[0], estimates[1], level)
-    return replace(figure, difference=difference, relative=relative, p=p_value(some[0], some[1], middle))
+def _quantiles(measure: Measure, one: Samples | Ratio | None, other: Samples | Ratio | None, level: float,
+               rng: np.random.Generator) -> list[Figure]:
+    some = [own if isinstance(own, Samples) else None for own in (one, other)]
+    known = [{} if own is None else _known(own) for own in some]
+    figures = []
+    for name in QUANTILES:
+        estimates = [own[name].estimate(rng) if name in own else None for own in known]
+        values = [None if own is None else own.value for own in estimates]
+        figure = Figure(measure, name, "ps", values[0], values[1])
+        if some[0] is not None and some[1] is not None and estimates[0] is not None and estimates[1] is not None:
+            difference, relative = _intervals(estimates[0], estimates[1], level)
+            middle = (estimates[0].value + estimates[1].value) / 2
+            figure = replace(figure, difference=difference, relative=relative, p=p_value(some[0], some[1], middle))
+        figures.append(figure)
+    return figures
+
+
+def _known(samples: Samples) -> dict[str, Quantile]:
+    """The quantiles that there are enough samples for."""
+    names = [name for name, share in QUANTILES.items() if _enough(samples, share)]
+    return dict(zip(names, quantiles_of(samples, [QUANTILES[name] for name in names]), strict=True)) if names else {}
 
 
 def _enough(samples: Samples, share: float) -> bool:
     return (len(samples.values) * min(share, 1 - share) > _BEYOND - 0.5
-            and bool(np.count_nonzero(np.bincount(samples.block)) >= _BLOCKS))
+            and bool(np.count_nonzero(samples.per_block()) >= _BLOCKS))
 
 
 def _intervals(one: Estimate, other: Estimate, level: float) -> tuple[Interval, Interval | None]:

@@ -7,13 +7,14 @@ estimated from how the blocks differ.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DRAWS", "THRESHOLDS", "Estimate", "Ratio", "Samples", "estimate_quantile", "estimate_ratio", "holm",
-           "p_value"]
+__all__ = ["DRAWS", "THRESHOLDS", "Estimate", "Quantile", "Ratio", "Samples", "estimate_ratio", "holm", "p_value",
+           "quantiles_of"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,18 +34,31 @@ class Samples:
 
     Parameters
     ----------
-    values : in picoseconds. ``block``: the block of time of each, less than ``blocks``.
+    values : in picoseconds, those of each block of time after those of the block before.
+    starts : the number of the first value of each block, and the number of values.
     missing, wrong : number of samples that may be missing, and number of samples that may be wrong; infinite: not
         known.
     slack_ps : by how much each value may be off.
     """
 
     values: Ints
-    block: npt.NDArray[np.uint16]
-    blocks: int
+    starts: Ints
     missing: float = 0
     wrong: float = 0
     slack_ps: float = 0
+
+    @classmethod
+    def of(cls, values: Ints, block: npt.NDArray[np.uint16], blocks: int, **more: float) -> "Samples":
+        """Samples in any order; ``block``: the block of time of each, less than ``blocks``."""
+        if np.any(block[1:] < block[:-1]):
+            values = values[np.argsort(block, kind="stable")]
+        return cls(values, _starts(np.bincount(block, minlength=blocks)), **more)
+
+    def per_block(self, chosen: npt.NDArray[np.bool_] | None = None) -> Ints:
+        """How many samples each block has; only those that are chosen."""
+        if chosen is None:
+            return np.diff(self.starts)
+        return np.array([np.count_nonzero(chosen[begin:end]) for begin, end in pairwise(self.starts.tolist())])
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,10 @@ class Estimate:
     high: float
 
 
+def _starts(counts: npt.NDArray[np.intp]) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
 def _weights(blocks: int, together: int, rng: np.random.Generator) -> Floats:
     """How often each draw has each block, if the given number of neighbours are drawn together."""
     groups = -(-blocks // together)
@@ -95,22 +113,10 @@ def estimate_ratio(ratio: Ratio, rng: np.random.Generator) -> Estimate:
     return Estimate(value, draws, value - ratio.less, value + ratio.more)
 
 
-def _ranked(values: Ints, shares: Sequence[float]) -> list[int]:
-    """For each share, the smallest value that at least this share of all values do not exceed."""
-    ranks = [min(max(math.ceil(share * len(values)) - 1, 0), len(values) - 1) for share in shares]
-    ordered = np.partition(values, sorted(set(ranks)))
-    return [int(ordered[rank]) for rank in ranks]
-
-
-def _per_block(samples: Samples, chosen: npt.NDArray[np.bool_] | None = None) -> Floats:
-    block = samples.block if chosen is None else samples.block[chosen]
-    return np.bincount(block, minlength=samples.blocks).astype(np.float64)
-
-
 def _below(samples: Samples, value: float) -> Ratio:
     """The share of samples below a value; those that equal it count half."""
-    part = (_per_block(samples, samples.values < value) + _per_block(samples, samples.values <= value)) / 2
-    return Ratio(part, _per_block(samples))
+    part = (samples.per_block(samples.values < value) + samples.per_block(samples.values <= value)) / 2
+    return Ratio(part, samples.per_block().astype(np.float64))
 
 
 def _variance(ratio: Ratio) -> tuple[float, int, int]:
@@ -132,36 +138,101 @@ def _variance(ratio: Ratio) -> tuple[float, int, int]:
     return max(found, key=lambda one: one[0])
 
 
-def estimate_quantile(samples: Samples, share: float, rng: np.random.Generator) -> Estimate:
-    """A quantile, and that of each draw: exact to a small part of its standard deviation."""
-    count = len(samples.values)
-    [value] = _ranked(samples.values, [share])
-    variance, together, _ = _variance(_below(samples, value))
-    off = _BAND * math.sqrt(variance) + 2 / count
-    bottom, top = _ranked(samples.values, [share - off, share + off])
-    within = (samples.values > bottom) & (samples.values <= top)
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile, and how many values of each block are near to it.
+
+    Parameters
+    ----------
+    share : of all values, those that the quantile is not less than.
+    edges : values around the quantile. ``reached``: for each block, how many samples are not above each of them.
+    counts : for each block, its samples.
+    together : neighbouring blocks that are drawn together.
+    top : at least the quantile of any draw.
+    low, high : as in :class:`Estimate`.
+    """
+
+    share: float
+    value: int
+    edges: Ints
+    reached: Ints
+    counts: Ints
+    together: int
+    top: int
+    low: float
+    high: float
+
+    def estimate(self, rng: np.random.Generator) -> Estimate:
+        """The quantile, and that of each draw: exact to a small part of its standard deviation."""
+        weights = _weights(len(self.counts), self.together, rng)
+        reached = weights @ self.reached >= self.share * (weights @ self.counts)[:, None]
+        draws = np.where(reached.any(axis=1), self.edges[reached.argmax(axis=1)], self.top).astype(np.float64)
+        return Estimate(float(self.value), draws, self.low, self.high)
+
+
+def quantiles_of(samples: Samples, shares: Sequence[float]) -> list[Quantile]:
+    """The quantiles for some shares, at least one. They share the passes over the samples."""
+    bounds = [_bounding_shares(samples, share) for share in shares]
+    found = _Ranked(samples.values, [*shares, *chain.from_iterable(bounds)])
+    values = [found.value(share) for share in shares]
+    spreads = [_variance(_below(samples, value)) for value in values]
+    offs = [_BAND * math.sqrt(variance) + 2 / len(samples.values) for variance, _, _ in spreads]
+    near = _Ranked(samples.values, [share + sign * off for share, off in zip(shares, offs, strict=True)
+                                    for sign in (-1, 1)])
+    return [_quantile(samples, share, value, together, (near.value(share - off), near.value(share + off)),
+                      _bounds(samples, value, [(at, found.value(at)) for at in ends]))
+            for share, value, (_, together, _), off, ends in zip(shares, values, spreads, offs, bounds, strict=True)]
+
+
+class _Ranked:
+    """For each share, the smallest value that at least this share of all values do not exceed."""
+
+    def __init__(self, values: Ints, shares: Sequence[float]) -> None:
+        self._count = len(values)
+        ranks = sorted({self._rank(share) for share in shares})
+        ordered = np.partition(values, ranks)
+        self._values = {rank: int(ordered[rank]) for rank in ranks}
+
+    def _rank(self, share: float) -> int:
+        return min(max(math.ceil(share * self._count) - 1, 0), self._count - 1)
+
+    def value(self, share: float) -> int:
+        return self._values[self._rank(share)]
+
+
+def _quantile(samples: Samples, share: float, value: int, together: int, band: tuple[int, int],
+              bounds: tuple[float, float]) -> Quantile:
+    bottom, top = band
+    within = samples.values > bottom
+    counts = samples.per_block()
+    below = counts - samples.per_block(within)
+    within &= samples.values <= top
     inner = samples.values[within]
     edges = np.unique(np.concatenate([np.sort(inner)[::max(len(inner) // _EDGES, 1)], [bottom, top]]))
-    cell = samples.block[within].astype(np.int64) * len(edges) + np.searchsorted(edges, inner)
-    counts = np.bincount(cell, minlength=samples.blocks * len(edges)).reshape(samples.blocks, len(edges))
-    counts[:, 0] += _per_block(samples, samples.values <= bottom).astype(np.int64)
-    weights = _weights(samples.blocks, together, rng)
-    reached = weights @ np.cumsum(counts, axis=1) >= share * (weights @ _per_block(samples))[:, None]
-    draws = np.where(reached.any(axis=1), edges[reached.argmax(axis=1)], top).astype(np.float64)
-    low, high = _bounds(samples, share, value)
-    return Estimate(float(value), draws, low, high)
+    cell = np.repeat(np.arange(len(counts)) * len(edges), samples.per_block(within)) + np.searchsorted(edges, inner)
+    cells = np.bincount(cell, minlength=len(counts) * len(edges)).reshape(len(counts), len(edges))
+    cells[:, 0] += below
+    return Quantile(share, value, edges, np.cumsum(cells, axis=1), counts, together, top, *bounds)
 
 
-def _bounds(samples: Samples, share: float, value: int) -> tuple[float, float]:
-    """The quantile if all missing samples are shorter than the others, and if all are longer."""
-    count, low, high = len(samples.values), float(value), float(value)
+def _bounding_shares(samples: Samples, share: float) -> list[float]:
+    """The shares of the samples there are at which the quantile is if all missing samples are shorter than the others,
+    and if all are longer. None if it is known, or nothing is known of it."""
+    if not samples.missing + samples.wrong or math.isinf(samples.missing + samples.wrong):
+        return []
+    count = len(samples.values)
+    at = share * (count + samples.missing - samples.wrong)
+    return [(at - samples.missing) / count, (at + samples.wrong) / count]
+
+
+def _bounds(samples: Samples, value: int, ends: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """Bounds of a quantile; ``ends``: the two shares that bound it, and their values."""
+    low, high = float(value), float(value)
     if math.isinf(samples.missing + samples.wrong):
         return min(0.0, value - samples.slack_ps), math.inf
-    if samples.missing or samples.wrong:
-        at = share * (count + samples.missing - samples.wrong)
-        first, last = (at - samples.missing) / count, (at + samples.wrong) / count
-        low, high = map(float, _ranked(samples.values, [first, last]))
-        low, high = low if first > 0 else min(0.0, low), high if last < 1 else math.inf
+    if ends:
+        (first, shortest), (last, longest) = ends
+        low, high = float(shortest) if first > 0 else min(0.0, shortest), float(longest) if last < 1 else math.inf
     return low - samples.slack_ps, high + samples.slack_ps
 
 

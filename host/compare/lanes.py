@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.host.analysis.query import connect
 from hypermon.host.compare.estimates import Floats, Ints
-from hypermon.host.compare.measures import spent_before
+from hypermon.host.compare.recording import spent_before
 from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.contracts.rules import Event
 from hypermon.host.decode.decoded_run import DecodedRun

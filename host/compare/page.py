@@ -12,7 +12,7 @@ from hypermon.host.compare.comparison import Figure
 from hypermon.host.compare.estimates import Floats, Ints, Ratio, Samples
 from hypermon.host.compare.lanes import COLUMNS, LANES, Lanes, Timeline
 from hypermon.host.compare.limits import Broken
-from hypermon.host.compare.measures import Measure
+from hypermon.host.compare.recording import Measure
 from hypermon.host.compare.tables import TITLES, overall, row_of, sentences
 from hypermon.host.text.printable import printable
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from hypermon.host.compare.comparison import compare_measures
 from hypermon.host.compare.estimates import Ratio, Samples
-from hypermon.host.compare.measures import Measure, measured
+from hypermon.host.compare.measures import Measured
+from hypermon.host.compare.recording import Measure
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.made_run import made_run
@@ -34,7 +35,7 @@ def _samples(rng, shape, count, scale=1.0, slow=0.0):
     z = rng.standard_normal(count)
     if slow:
         z = np.sqrt(1 - slow) * z + np.sqrt(slow) * np.repeat(rng.standard_normal(count // 200 + 1), 200)[:count]
-    return Samples((_SHAPES[shape](z) * scale * 1e6).astype(np.int64),
+    return Samples.of((_SHAPES[shape](z) * scale * 1e6).astype(np.int64),
                    (np.arange(count) * 100 // count).astype(np.uint16), 100)
 
 
@@ -64,7 +65,7 @@ def speed(asked, rng):
         runs = [made_run(Path(folder) / name, int(asked.events / 2), seed=seed)
                 for seed, name in enumerate(("first", "second"))]
         begun = time.perf_counter(), time.process_time()
-        figures = compare_measures(measured(runs[:1]), measured(runs[1:]))
+        figures = compare_measures(Measured(runs[:1]), Measured(runs[1:]))
         print(f"{len(figures)} figures of {asked.events:,.0f} events: {time.perf_counter() - begun[0]:.1f} s, "
               f"{time.process_time() - begun[1]:.1f} s of a processor, "
               f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypermon.host.compare.comparison import compare_measures
 from hypermon.host.compare.estimates import Ratio, Samples
-from hypermon.host.compare.measures import Measure
+from hypermon.host.compare.recording import Measure
 
 LATENCY, RATE, LOST = Measure("latency", "x"), Measure("rate", "x"), Measure("lost", "")
 
 
 def latencies(rng, count=20_000, scale=1.0, **more) -> Samples:
     values = (scale * 10**6 * np.exp(0.3 * rng.standard_normal(count))).astype(np.int64)
-    return Samples(values, (np.arange(count) * 100 // count).astype(np.uint16), 100, **more)
+    return Samples.of(values, (np.arange(count) * 100 // count).astype(np.uint16), 100, **more)
 
 
 def measures(rng) -> dict:

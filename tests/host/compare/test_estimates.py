@@ -4,12 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypermon.host.compare.estimates import Ratio, Samples, estimate_quantile, estimate_ratio, holm, p_value
+from hypermon.host.compare.estimates import Estimate, Ratio, Samples, estimate_ratio, holm, p_value, quantiles_of
 
 
 def samples(values, blocks=20, **more) -> Samples:
     values = np.asarray(values, np.int64)
-    return Samples(values, (np.arange(len(values)) * blocks // len(values)).astype(np.uint16), blocks, **more)
+    return Samples.of(values, (np.arange(len(values)) * blocks // len(values)).astype(np.uint16), blocks, **more)
+
+
+def estimate_quantile(own: Samples, share: float, rng: np.random.Generator) -> Estimate:
+    return quantiles_of(own, [share])[0].estimate(rng)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])

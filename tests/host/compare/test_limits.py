@@ -5,7 +5,7 @@ import math
 import pytest
 from hypermon.host.compare.comparison import Figure, Interval
 from hypermon.host.compare.limits import judge_limits, limit_of
-from hypermon.host.compare.measures import Measure
+from hypermon.host.compare.recording import Measure
 from hypermon.host.compare.tables import as_dict, markdown, overall
 from hypermon.host.errors import HypermonError
 

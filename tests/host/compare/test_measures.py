@@ -2,13 +2,17 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.compare import measures
 from hypermon.host.compare.estimates import Ratio, Samples
-from hypermon.host.compare.measures import BLOCKS, Measure, measured
+from hypermon.host.compare.measures import BLOCKS, Measured
+from hypermon.host.compare.recording import Measure, Recording
+from hypermon.host.contracts.doubts import opened_trace
 
 from tests.host.conftest import event_item
 from tests.host.fake_board import FakeBoard
@@ -18,15 +22,14 @@ from .conftest import US
 
 
 def test_values(two) -> None:
-    found = measured(two()[:1])
+    found = Measured(two()[:1])
     border, job, share = found[Measure("latency", "cast")], found[Measure("duration", "it's a job")], \
         found[Measure("share", "it's a job")]
     assert isinstance(border, Samples)
     assert isinstance(job, Samples)
     assert isinstance(share, Ratio)
     assert (len(border.values), border.values.min(), border.values.max()) == (240, 5 * US, 13 * US)
-    assert np.all(np.diff(border.block.astype(int)) >= 0)
-    assert border.blocks == BLOCKS
+    assert (len(border.starts), border.starts[0], border.starts[-1]) == (BLOCKS + 1, 0, 240)
     assert (set(job.values.tolist()), job.missing, job.slack_ps > 0) == ({30 * US}, 0, True)
     assert share.part.sum() == pytest.approx(240 * 30 * US)
     period, rate = found[Measure("period", "begin")], found[Measure("rate", "begin")]
@@ -39,7 +42,7 @@ def test_values(two) -> None:
 
 def test_losses_widen(two) -> None:
     """Events that were framed from nibbles: how many are missing after a loss is not known."""
-    found = measured(two([(0, 5, 40, 41)])[:1])
+    found = Measured(two([(0, 5, 40, 41)])[:1])
     assert found[Measure("latency", "cast")].missing == math.inf
     assert found[Measure("share", "it's a job")].more == math.inf
     assert found[Measure("lost", "")].part.sum() == 5
@@ -54,13 +57,13 @@ def test_messages_that_a_loss_leaves_open_are_missing(make_run, tmp_path, run_cl
     run = make_run(board.stop(10_000), modes=["event", "event"], item_timeout_clocks=1000)
     (tmp_path / "book.toml").write_text(BOOK)
     assert run_cli("decode", run.path, "--dictionary", tmp_path / "book.toml")[0] == 0
-    found = measured([run])[Measure("latency", "cast")]
+    found = Measured([run])[Measure("latency", "cast")]
     assert isinstance(found, Samples)
     assert (found.values.tolist(), found.missing, found.wrong) == ([10 * US], 3, 1)
 
 
 def test_a_loss_of_items_counts(make_run, losing_run) -> None:
-    found = measured([losing_run])
+    found = Measured([losing_run])
     lost = losing_run.loss()["lost"].to_numpy().sum()
     periods = [own for name, own in found.items() if name.kind == "period"]
     assert {(own.missing, own.wrong) for own in periods} == {(2 * lost, lost)}
@@ -122,3 +125,49 @@ def test_nothing_to_compare(make_run, two, run_cli) -> None:
     assert not (first.parent / "page.html").exists()
     # One side is enough for a table.
     assert run_cli("compare", first, two()[0].path)[0] == 0
+
+
+def test_periods_are_read_in_parts(two, monkeypatch) -> None:
+    """Two recordings of a group, with room for one name's intervals, or for all: the same samples, block by block."""
+    runs = two()
+
+    def read() -> list:
+        return [(name, own.values.tolist(), own.starts.tolist()) for name, own in Measured(runs).items()
+                if isinstance(own, Samples)]
+
+    reads = []
+    monkeypatch.setattr(Recording, "periods", lambda own, names, periods=Recording.periods: (
+        reads.append(len(names)), periods(own, names))[1])
+    whole = read()
+    [every, _] = reads
+    monkeypatch.setattr(measures, "_MOST", 1)
+    assert read() == whole
+    assert reads == [every, every, *[1] * (2 * every)]
+    assert every > 2
+
+
+def test_blocks_have_their_own_intervals(losing_run) -> None:
+    """Against each interval by itself: the block in which it begins."""
+    found = Measured([losing_run])[Measure("period", "nibble:7")]
+    assert isinstance(found, Samples)
+    table = losing_run.events()
+    times, nodes, nibbles = (table[name].to_numpy() for name in ("time_ps", "node", "nibble"))
+    with opened_trace(losing_run) as (trace, _):
+        start, end = min(own.start for own in trace.nodes), max(own.end for own in trace.nodes)
+    expected = [[] for _ in range(BLOCKS)]
+    for node in range(16):
+        own = times[(nodes == node) & (nibbles == 7)].tolist()
+        for begin, until in pairwise(own):
+            expected[min((begin - start) * BLOCKS // (end - start), BLOCKS - 1)].append(until - begin)
+    blocks = [sorted(found.values[a:b].tolist()) for a, b in pairwise(found.starts.tolist())]
+    assert blocks == [sorted(own) for own in expected]
+    assert sum(map(bool, blocks)) > 10
+
+
+def test_a_recording_without_the_measure(two, make_run) -> None:
+    """A group of which one recording has no such event: its blocks are empty."""
+    [run] = two()[:1]
+    other = make_run(FakeBoard(2).start().stop(10**6), name="silent", board="sim:x")
+    found = Measured([other, run])[Measure("period", "begin")]
+    assert isinstance(found, Samples)
+    assert (found.starts[BLOCKS // 2], found.starts[-1], len(found.starts)) == (0, 239, BLOCKS + 1)

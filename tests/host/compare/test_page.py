@@ -8,8 +8,8 @@ import numpy as np
 from hypermon.host.compare.comparison import compare_measures
 from hypermon.host.compare.estimates import Samples
 from hypermon.host.compare.lanes import COLUMNS, Lanes, Timeline
-from hypermon.host.compare.measures import Measure
 from hypermon.host.compare.page import comparison_page
+from hypermon.host.compare.recording import Measure
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e&\"'"
 
@@ -42,7 +42,7 @@ class Reader(HTMLParser):
 
 def made(name: str) -> str:
     rng = np.random.default_rng(1)
-    groups = [{Measure("duration", name): Samples(
+    groups = [{Measure("duration", name): Samples.of(
         (scale * 10**6 * np.exp(0.3 * rng.standard_normal(2000))).astype(np.int64),
         (np.arange(2000) // 20).astype(np.uint16), 100)} for scale in (1, 2)]
     lanes = Lanes({0: {name: np.full(COLUMNS, 0.5)}}, np.ones((2, COLUMNS), np.int64),

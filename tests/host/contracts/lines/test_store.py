@@ -38,6 +38,14 @@ def test_lines_of_many_batches(db, monkeypatch):
     assert second == sorted(100 + i * 7919 % 10000 for i in range(1, 10000, 2))
 
 
+def test_more_lines_than_numbers_of_16_bits(db):
+    """800 nodes and 100 ids: the last line has a number above 65,536."""
+    db.execute("insert into ev select 1000 * node + event, node, event from range(800) n(node), range(100) e(event)")
+    kinds = [(ROWS, event) for event in range(100)]
+    for event, own in enumerate(lists(LineStore(db, 800, [kinds]).get(kinds))):
+        assert all(1000 * node + event in line for node, line in enumerate(own))
+
+
 def test_what_does_not_fit_into_memory_is_read_later_or_not_at_all(db):
     reads = []
     store = LineStore(db, 2, [[A], [C], [A, B], [B]], most=3)
