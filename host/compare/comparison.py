@@ -134,7 +134,7 @@ def _known(samples: Samples) -> dict[str, Quantile]:
 
 def _enough(samples: Samples, share: float) -> bool:
     return (len(samples.values) * min(share, 1 - share) > _BEYOND - 0.5
-            and bool(np.count_nonzero(samples.per_block()) >= _BLOCKS))
+            and bool(np.count_nonzero(samples.per_block) >= _BLOCKS))
 
 
 def _intervals(one: Estimate, other: Estimate, level: float) -> tuple[Interval, Interval | None]:

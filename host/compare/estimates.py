@@ -7,11 +7,13 @@ estimated from how the blocks differ.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from hypermon.host.contracts.lines.line import each
 
 __all__ = ["DRAWS", "THRESHOLDS", "Estimate", "Quantile", "Ratio", "Samples", "estimate_ratio", "holm", "p_value",
            "quantiles_of"]
@@ -20,6 +22,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Groups of blocks that are drawn; values among which a quantile of a draw is searched.
 DRAWS, _EDGES = 1000, 256
+#: Parts into which a range of values is divided in the search for a quantile.
+_TRIED = 64
+#: Samples that are looked at to choose a value.
+_PER_EDGE = 64
 #: Standard deviations around a quantile within which those of the draws are.
 _BAND = 6.0
 #: How many neighbouring blocks are taken together; groups that there must be.
@@ -34,7 +40,7 @@ class Samples:
 
     Parameters
     ----------
-    values : in picoseconds, those of each block of time after those of the block before.
+    values : in picoseconds: block of time by block of time, and in order within each.
     starts : the number of the first value of each block, and the number of values.
     missing, wrong : number of samples that may be missing, and number of samples that may be wrong; infinite: not
         known.
@@ -50,15 +56,46 @@ class Samples:
     @classmethod
     def of(cls, values: Ints, block: npt.NDArray[np.uint16], blocks: int, **more: float) -> "Samples":
         """Samples in any order; ``block``: the block of time of each, less than ``blocks``."""
-        if np.any(block[1:] < block[:-1]):
-            values = values[np.argsort(block, kind="stable")]
-        return cls(values, _starts(np.bincount(block, minlength=blocks)), **more)
+        values = values[np.argsort(block, kind="stable")]
+        return cls.of_blocks(values, _starts(np.bincount(block, minlength=blocks)), **more)
 
-    def per_block(self, chosen: npt.NDArray[np.bool_] | None = None) -> Ints:
-        """How many samples each block has; only those that are chosen."""
-        if chosen is None:
-            return np.diff(self.starts)
-        return np.array([np.count_nonzero(chosen[begin:end]) for begin, end in pairwise(self.starts.tolist())])
+    @classmethod
+    def of_blocks(cls, values: Ints, starts: Ints, **more: float) -> "Samples":
+        """Samples whose values are in order but for those within a block. The values are put in order in place."""
+        made = cls(values, starts, **more)
+        each(lambda k: made.blocks[k].sort(), range(len(made.blocks)))
+        return made
+
+    @cached_property
+    def blocks(self) -> list[Ints]:
+        """The values of each block."""
+        return [self.values[begin:end] for begin, end in pairwise(self.starts.tolist())]
+
+    @property
+    def per_block(self) -> Ints:
+        """How many samples each block has."""
+        return np.diff(self.starts)
+
+    def reached(self, values: Ints, strictly: bool = False) -> Ints:
+        """For each block, how many of its samples are at most as large as each value; strictly: smaller."""
+        side: Literal["left", "right"] = "left" if strictly else "right"
+        return np.array([own.searchsorted(values, side) for own in self.blocks])
+
+    def ranked(self, shares: Sequence[float]) -> list[int]:
+        """For each share, the smallest value that at least this share of all values do not exceed."""
+        count = len(self.values)
+        ranks = np.array([min(max(math.ceil(share * count), 1), count) for share in shares])
+        some = [own for own in self.blocks if len(own)]
+        low = np.full(len(ranks), min(int(own[0]) for own in some))
+        high = np.full(len(ranks), max(int(own[-1]) for own in some))
+        while np.any(low < high):
+            # One pass over the blocks tries several values for each rank: from low to high, which is large enough.
+            steps = (high - low)[:, None] // _TRIED + 1
+            tried = np.minimum(low[:, None] + steps * np.arange(_TRIED + 1), high[:, None])
+            first = np.argmax(self.reached(tried.ravel()).sum(axis=0).reshape(tried.shape) >= ranks[:, None], axis=1)
+            rows = np.arange(len(ranks))
+            low, high = np.where(first > 0, tried[rows, first - 1] + 1, low), tried[rows, first]
+        return [int(value) for value in low]
 
 
 @dataclass(frozen=True)
@@ -115,8 +152,9 @@ def estimate_ratio(ratio: Ratio, rng: np.random.Generator) -> Estimate:
 
 def _below(samples: Samples, value: float) -> Ratio:
     """The share of samples below a value; those that equal it count half."""
-    part = (samples.per_block(samples.values < value) + samples.per_block(samples.values <= value)) / 2
-    return Ratio(part, samples.per_block().astype(np.float64))
+    values = np.array([value])
+    part = (samples.reached(values, strictly=True) + samples.reached(values))[:, 0] / 2
+    return Ratio(part, samples.per_block.astype(np.float64))
 
 
 def _variance(ratio: Ratio) -> tuple[float, int, int]:
@@ -145,10 +183,10 @@ class Quantile:
     Parameters
     ----------
     share : of all values, those that the quantile is not less than.
-    edges : values around the quantile. ``reached``: for each block, how many samples are not above each of them.
+    edges : values around the quantile; that of a draw is hardly ever above the last.
+    reached : for each block, how many samples are not above each of them.
     counts : for each block, its samples.
     together : neighbouring blocks that are drawn together.
-    top : at least the quantile of any draw.
     low, high : as in :class:`Estimate`.
     """
 
@@ -158,7 +196,6 @@ class Quantile:
     reached: Ints
     counts: Ints
     together: int
-    top: int
     low: float
     high: float
 
@@ -166,53 +203,32 @@ class Quantile:
         """The quantile, and that of each draw: exact to a small part of its standard deviation."""
         weights = _weights(len(self.counts), self.together, rng)
         reached = weights @ self.reached >= self.share * (weights @ self.counts)[:, None]
-        draws = np.where(reached.any(axis=1), self.edges[reached.argmax(axis=1)], self.top).astype(np.float64)
+        draws = np.where(reached.any(axis=1), self.edges[reached.argmax(axis=1)], self.edges[-1]).astype(np.float64)
         return Estimate(float(self.value), draws, self.low, self.high)
 
 
 def quantiles_of(samples: Samples, shares: Sequence[float]) -> list[Quantile]:
-    """The quantiles for some shares, at least one. They share the passes over the samples."""
+    """The quantiles for some shares, of at least one sample."""
+    count = len(samples.values)
     bounds = [_bounding_shares(samples, share) for share in shares]
-    found = _Ranked(samples.values, [*shares, *chain.from_iterable(bounds)])
-    values = [found.value(share) for share in shares]
+    values = samples.ranked(shares)
     spreads = [_variance(_below(samples, value)) for value in values]
-    offs = [_BAND * math.sqrt(variance) + 2 / len(samples.values) for variance, _, _ in spreads]
-    near = _Ranked(samples.values, [share + sign * off for share, off in zip(shares, offs, strict=True)
-                                    for sign in (-1, 1)])
-    return [_quantile(samples, share, value, together, (near.value(share - off), near.value(share + off)),
-                      _bounds(samples, value, [(at, found.value(at)) for at in ends]))
-            for share, value, (_, together, _), off, ends in zip(shares, values, spreads, offs, bounds, strict=True)]
+    offs = [_BAND * math.sqrt(variance) + 2 / count for variance, _, _ in spreads]
+    ends = iter(samples.ranked([*chain.from_iterable((share - off, share + off) for share, off
+                                                     in zip(shares, offs, strict=True)), *chain.from_iterable(bounds)]))
+    edges = [_edges(samples, next(ends), next(ends)) for _ in shares]
+    return [Quantile(share, value, own, samples.reached(own), samples.per_block, together,
+                     *_bounds(samples, value, [(at, next(ends)) for at in bound]))
+            for share, value, own, (_, together, _), bound in zip(shares, values, edges, spreads, bounds, strict=True)]
 
 
-class _Ranked:
-    """For each share, the smallest value that at least this share of all values do not exceed."""
-
-    def __init__(self, values: Ints, shares: Sequence[float]) -> None:
-        self._count = len(values)
-        ranks = sorted({self._rank(share) for share in shares})
-        ordered = np.partition(values, ranks)
-        self._values = {rank: int(ordered[rank]) for rank in ranks}
-
-    def _rank(self, share: float) -> int:
-        return min(max(math.ceil(share * self._count) - 1, 0), self._count - 1)
-
-    def value(self, share: float) -> int:
-        return self._values[self._rank(share)]
-
-
-def _quantile(samples: Samples, share: float, value: int, together: int, band: tuple[int, int],
-              bounds: tuple[float, float]) -> Quantile:
-    bottom, top = band
-    within = samples.values > bottom
-    counts = samples.per_block()
-    below = counts - samples.per_block(within)
-    within &= samples.values <= top
-    inner = samples.values[within]
-    edges = np.unique(np.concatenate([np.sort(inner)[::max(len(inner) // _EDGES, 1)], [bottom, top]]))
-    cell = np.repeat(np.arange(len(counts)) * len(edges), samples.per_block(within)) + np.searchsorted(edges, inner)
-    cells = np.bincount(cell, minlength=len(counts) * len(edges)).reshape(len(counts), len(edges))
-    cells[:, 0] += below
-    return Quantile(share, value, edges, np.cumsum(cells, axis=1), counts, together, top, *bounds)
+def _edges(samples: Samples, bottom: int, top: int) -> Ints:
+    """Values from ``bottom`` to ``top``, both among them, with about as many samples between any two."""
+    ends = samples.reached(np.array([bottom, top]))
+    step = max(int((ends[:, 1] - ends[:, 0]).sum()) // (_EDGES * _PER_EDGE), 1)
+    some = np.sort(np.concatenate([own[begin:end:step] for own, (begin, end) in zip(samples.blocks, ends.tolist(),
+                                                                                      strict=True)]))
+    return np.unique(np.concatenate([some[::max(len(some) // _EDGES, 1)], [bottom, top]]))
 
 
 def _bounding_shares(samples: Samples, share: float) -> list[float]:

@@ -43,7 +43,7 @@ class Measured(Mapping[Measure, Samples | Ratio]):
                 self._sizes[name] = self._sizes.get(name, 0) + size
         spans = {span for own in self._recordings for span in own.spans}
         self._names = sorted({*spans, *(Measure("share", span.name) for span in spans if span.kind == "duration"),
-                              *(Measure("period", name) for name in self._sizes),
+                              *(Measure(kind, name) for kind in ("period", "rate") for name in self._sizes),
                               *(name for own in self._recordings for name in own.ratios)})
         self._periods: dict[str, list[Samples | None]] = {}
 
@@ -68,10 +68,7 @@ class Measured(Mapping[Measure, Samples | Ratio]):
             return [None if own is None else own.latencies(name) for own in mine]
         if kind == "duration":
             return [None if own is None else own.durations(name) for own in mine]
-        for own in self._recordings:
-            if kind == "share" and measure not in own.ratios and Measure("duration", name) in own.spans:
-                own.durations(name)
-        return [own.ratios.get(measure) for own in self._recordings]
+        return [own.ratio(measure) for own in self._recordings]
 
     def _period(self, name: str) -> list[Samples | None]:
         if name not in self._periods:
@@ -106,7 +103,7 @@ def _joined(parts: Sequence[Samples | Ratio | None], blocks: int) -> Samples | R
                      less, more)
     # Block by block: a recording that does not have the measure has blocks without a sample.
     found = [part for part in parts if isinstance(part, Samples)]
-    counts = np.concatenate([part.per_block() if isinstance(part, Samples) else np.zeros(blocks, np.int64)
+    counts = np.concatenate([part.per_block if isinstance(part, Samples) else np.zeros(blocks, np.int64)
                              for part in parts])
     return Samples(found[0].values if len(found) == 1 else np.concatenate([part.values for part in found]),
                    np.concatenate([[0], np.cumsum(counts)]), sum(part.missing for part in found),

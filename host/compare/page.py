@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from hypermon.host.analysis.stats import duration_text
 from hypermon.host.compare.comparison import Figure
-from hypermon.host.compare.estimates import Floats, Ints, Ratio, Samples
+from hypermon.host.compare.estimates import Floats, Ratio, Samples
 from hypermon.host.compare.lanes import COLUMNS, LANES, Lanes, Timeline
 from hypermon.host.compare.limits import Broken
 from hypermon.host.compare.recording import Measure
@@ -106,18 +106,18 @@ def _plots(figures: Sequence[Figure], groups: Sequence[Mapping[Measure, Samples 
     differ = {one.measure for one in figures if one.verdict in ("higher", "lower", "undecided")}
     plots = []
     for measure in sorted({*groups[0], *groups[1]}, key=lambda one: (one not in differ, one)):
-        values = [own.values if isinstance(own := group.get(measure), Samples) else None for group in groups]
-        if any(own is not None and len(own) for own in values):
-            plots.append(_plot(measure, values))
+        samples = [own if isinstance(own := group.get(measure), Samples) else None for group in groups]
+        if any(own is not None and len(own.values) for own in samples):
+            plots.append(_plot(measure, samples))
     said = ('<p class="quiet">Each curve: the part of the samples that are at most so long. <span class="a">A</span> '
             'is solid, <span class="b">B</span> dashed.</p>\n')
     return f'{said}<div class="plots">{"".join(plots)}</div>' if plots else ""
 
 
-def _plot(measure: Measure, values: Sequence[Ints | None]) -> str:
+def _plot(measure: Measure, samples: Sequence[Samples | None]) -> str:
     shares = np.linspace(0, 1, _POINTS)
-    curves = [None if own is None or not len(own) else np.quantile(own, shares, method="inverted_cdf").astype(float)
-              for own in values]
+    curves = [None if own is None or not len(own.values) else np.array(own.ranked(shares.tolist()), np.float64)
+              for own in samples]
     every = np.concatenate([curve for curve in curves if curve is not None])
     low, high = float(every.min()), float(every.max())
     logarithmic = low > 0 and high / low >= _LOGARITHMIC
@@ -141,7 +141,8 @@ def _plot(measure: Measure, values: Sequence[Ints | None]) -> str:
             f'<text class="quiet" x="{wide}" y="{tall + 14}" text-anchor="end">{duration_text(round(high))}'
             f'{", logarithmic" if logarithmic else ""}</text>')
     name = f"{measure.kind} of {measure.name}"
-    counts = ", ".join(f"{side}: {0 if own is None else len(own):,}" for side, own in zip("AB", values, strict=True))
+    counts = ", ".join(f"{side}: {0 if own is None else len(own.values):,}"
+                       for side, own in zip("AB", samples, strict=True))
     return (f'<figure><svg viewBox="0 0 {wide} {tall + foot}" role="img" aria-label="{_text(name)}">{grid}'
             f'{"".join(lines)}{ends}</svg><figcaption>{_text(name)} <span class="quiet">{counts}</span></figcaption>'
             "</figure>")

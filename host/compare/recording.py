@@ -78,7 +78,7 @@ class Recording:
     ----------
     sizes : how many events there are of each name.
     spans : the names of states, and those of messages, each as a measure.
-    ratios : rates, the share of lost items, and the shares of states that have been read.
+    ratios : the share of lost items, and the rates and shares of what has been read.
 
     Raises
     ------
@@ -92,46 +92,52 @@ class Recording:
             self._part = _part(run, trace, blocks)
         with connect(run) as db:
             self._rows = _rows(db)
-            counts = self._counts(db)
+            self._counts = self._counted(db)
             self.ratios = _lost(db, self._part)
             self.spans = [Measure(kind, name) for kind, name in db.execute(
                 "select distinct 'duration', name from states union all "
                 "select distinct 'latency', name from messages order by 1, 2").fetchall()]
-        self._kinds = {_name(kind, dictionary): kind for kind in sorted(counts)}
-        self.sizes = {name: int(counts[kind].sum()) for name, kind in self._kinds.items()}
-        seconds, spread = np.diff(self._part.edges()) / 1e12, (self._part.end - self._part.start) / 1e12
-        for name, kind in self._kinds.items():
-            self.ratios[Measure("rate", name)] = Ratio(counts[kind], seconds, 1 / spread,
-                                                       (1 + self._part.lost) / spread)
+        self._kinds = {_name(kind, dictionary): kind for kind in sorted(self._counts)}
+        self.sizes = {name: int(self._counts[kind].sum()) for name, kind in self._kinds.items()}
 
-    def _counts(self, db: duckdb.DuckDBPyConnection) -> dict[int, Floats]:
-        """How many events of each kind are in each block; and how many nodes there are."""
-        self._nodes = 0
-        found: dict[int, Floats] = {}
+    def _counted(self, db: duckdb.DuckDBPyConnection) -> dict[int, Ints]:
+        """How many events of each kind each node has."""
         if not self._rows:
-            return found
-        for kind, block, count, nodes in db.execute(
-                f"select value, {self._part.block_sql('time_ps')}, count(*), max(node) + 1 from ({self._rows}) "
-                "group by all").fetchall():
-            found.setdefault(kind, np.zeros(self._part.blocks))[block] = count
-            self._nodes = max(self._nodes, nodes)
+            return {}
+        rows = db.execute(f"select value, node, count(*) from ({self._rows}) group by all").fetchall()
+        self._nodes = max((node for _, node, _ in rows), default=0) + 1
+        found: dict[int, Ints] = {}
+        for kind, node, count in rows:
+            found.setdefault(kind, np.zeros(self._nodes, np.int64))[node] = count
         return found
 
     def periods(self, names: Iterable[str]) -> dict[str, Samples]:
-        """The intervals between two events of one node, of each name that there is."""
+        """The intervals between two events of one node, of each name that there is. Their rates become ratios."""
         mine = {name: self._kinds[name] for name in names if name in self._kinds}
         if not mine:
             return {}
         kinds = [(self._rows, kind) for kind in mine.values()]
+        counts = {(self._rows, kind): self._counts[kind] for kind in mine.values()}
         with connect(self._run) as db:
-            lines = LineStore(db, self._nodes, [kinds], most=sum(self.sizes[name] for name in mine)).get(kinds)
+            lines = LineStore(db, self._nodes, [kinds], sum(map(self.sizes.__getitem__, mine)), counts).get(kinds)
         assert lines is not None
-        found = {}
+        found, part, edges = {}, self._part, self._part.edges()
+        seconds, spread = np.diff(edges) / 1e12, (part.end - part.start) / 1e12
         for name in mine:
-            # The times are no longer needed after this.
-            values, starts = _intervals(lines.pop(0), self._part.edges())
-            found[name] = Samples(values, starts, 2 * self._part.lost, self._part.lost, self._part.slack_ps)
+            own = lines.pop(0)          # this memory is no longer needed afterwards
+            there = np.sum([np.diff(_cuts(line, edges)) for line in own], axis=0).astype(np.float64)
+            self.ratios[Measure("rate", name)] = Ratio(there, seconds, 1 / spread, (1 + part.lost) / spread)
+            found[name] = Samples.of_blocks(*_intervals(own, edges), missing=2 * part.lost, wrong=part.lost,
+                                            slack_ps=part.slack_ps)
         return found
+
+    def ratio(self, measure: Measure) -> Ratio | None:
+        """A rate, a share, or the share of lost items, if there is one."""
+        if measure.kind == "share" and measure not in self.ratios and Measure("duration", measure.name) in self.spans:
+            self.durations(measure.name)
+        if measure.kind == "rate" and measure not in self.ratios:
+            self.periods([measure.name])
+        return self.ratios.get(measure)
 
     def latencies(self, name: str) -> Samples:
         """Messages. One that a loss leaves open may have another latency, and counts as missing."""
@@ -205,14 +211,17 @@ def _lost(db: duckdb.DuckDBPyConnection, part: _Part) -> dict[Measure, Ratio]:
     return {Measure("lost", ""): Ratio(gone, there + gone, 0, 1 - gone.sum() / total if part.unsure else 0)}
 
 
+def _cuts(line: Ints, edges: Ints) -> Ints:
+    """The number of the first time of each block, and the number of times."""
+    return np.concatenate([[0], np.searchsorted(line, edges[1:-1]), [len(line)]])
+
+
 def _intervals(lines: Lines, edges: Ints) -> tuple[Ints, Ints]:
-    """The intervals of each line, in the order of the blocks in which they begin, and the start of each block."""
-    cuts = [np.concatenate([[0], np.searchsorted(line[:-1], edges[1:-1]), [max(len(line) - 1, 0)]]) for line in lines]
-    gaps = [np.diff(line) for line in lines]
-    blocks = range(len(edges) - 1)
-    values = np.concatenate([np.empty(0, np.int64), *(gap[cut[k]:cut[k + 1]] for k in blocks
+    """The intervals of all lines, block by block in which they begin, and the start of each block."""
+    gaps, cuts = [np.diff(line) for line in lines], [_cuts(line[:-1], edges) for line in lines]
+    values = np.concatenate([np.empty(0, np.int64), *(gap[cut[k]:cut[k + 1]] for k in range(len(edges) - 1)
                                                       for gap, cut in zip(gaps, cuts, strict=True))])
-    return values, sum(cuts, np.zeros(len(edges), np.int64))
+    return values, np.sum(cuts, axis=0)
 
 
 def _name(kind: int, dictionary: Dictionary | None) -> str:

@@ -31,13 +31,15 @@ class LineStore:
     nodes : number of nodes of the trace.
     rules : for each rule that may ask for lines, the kinds of its events, in the order in which they will be asked for.
     most : times in memory.
+    counts : of each kind, how many events each node has. None: they are counted.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, nodes: int, rules: Iterable[Sequence[Kind]], most: int = _MOST):
+    def __init__(self, db: duckdb.DuckDBPyConnection, nodes: int, rules: Iterable[Sequence[Kind]], most: int = _MOST,
+                 counts: dict[Kind, npt.NDArray[np.int64]] | None = None):
         self._db, self._nodes, self._most = db, nodes, most
         self._later = deque(tuple(kinds) for kinds in rules)
         self._lines: dict[Kind, Lines] = {}
-        self._counts = self._counted({kind for kinds in self._later for kind in kinds})
+        self._counts = self._counted({kind for kinds in self._later for kind in kinds}) if counts is None else counts
 
     def _counted(self, kinds: set[Kind]) -> dict[Kind, npt.NDArray[np.int64]]:
         """How many events of each kind each node has; none of a kind with events of unknown nodes."""

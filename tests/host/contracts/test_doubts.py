@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host.blocks.compact import LongItem
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
-from hypermon.host.contracts.doubts import opened_trace
+from hypermon.host.contracts.doubts import apart_of, kept_back, opened_trace, slack_of
 from hypermon.host.contracts.judge import judge
 from hypermon.host.contracts.trace import ENDLESS, MANY
 
@@ -56,10 +56,33 @@ def test_extents_and_slack(told):
         assert book is not None
         assert {(own.start, own.end) for own in trace.nodes} == {(-60_000, 9 * 10**6)}
         assert trace.slack(False) == 800_001 + 10_000       # a window, rounded up, and a clock
-    run.info.board = "sim:x"
-    run.info.end["duration_ps"] = 20 * 10**6
+    # A real board may have stopped up to a second before the host learned its time; the virtual one has not.
+    for board, stop, end in (("sim:x", 20 * 10**6, 20 * 10**6), ("usb:", 20 * 10**6, 9 * 10**6),
+                             ("usb:", 3 * 10**12, 2 * 10**12)):
+        run.info.board = board
+        run.info.end["duration_ps"] = stop
+        with opened_trace(run) as (trace, _):
+            assert trace.nodes[0].end == end
+    # The times of a part: the first one is in it, the last one is not.
+    run.info.configuration["trimmed"] = {"from_ps": 2 * 10**6, "to_ps": 10**12}
     with opened_trace(run) as (trace, _):
-        assert trace.nodes[0].end == 20 * 10**6
+        assert (trace.nodes[0].start, trace.nodes[0].end) == (2 * 10**6, 10**12 - 1)
+
+
+def test_slack_of_carried_and_regenerated_items(told):
+    run = told([])
+    assert slack_of(run.info, 3) - slack_of(run.info, 0) == 3 * 800_001
+    # A superframe of a line, and the path through both boards.
+    assert (apart_of(run, False), apart_of(run, True)) == (0, (4096 + 64) * 10_000)
+
+
+@pytest.mark.parametrize(("configuration", "cause"), [
+    ({}, "filter"), ({"events_out": [7]}, "masked"), ({"events_out": [7], "start": {"node": 1}}, "filter")])
+def test_what_a_board_discarded(told, configuration, cause):
+    """A mask of ids discards these only; a trigger, anything."""
+    run = told([])
+    run.info.configuration.update(configuration)
+    assert kept_back(run.info, 2, 5) == [(0, 5, cause), (1, 5, cause)]
 
 
 def test_settings_cannot_be_changed(told):

@@ -1,5 +1,6 @@
 """The events that names mean."""
 
+import duckdb
 import pytest
 from hypermon.host.contracts.events import Vocabulary, with_state
 from hypermon.host.contracts.rules import Event, Rule
@@ -27,6 +28,16 @@ def test_names(book):
     both = Vocabulary(book, {"events": ("event", "nibble", "aborted"), "framed": ("event",)}, True)
     assert both.source(Event("send")).sql.count("union all") == 1
     assert "not aborted" in both.source(Event("nibble:7")).sql
+
+
+def test_an_aborted_event_is_none():
+    """In the queries that the judge asks, and in those by which lines are read."""
+    own = Vocabulary(None, {"events": ("time_ps", "node", "event", "aborted")}, True).source(Event("event:4"))
+    with duckdb.connect() as db:
+        db.execute("create table events as from (values (1::bigint, 0::smallint, 4::utinyint, true), (2, 0, 4, false), "
+                   "(3, 0, 5, false)) as own (time_ps, node, event, aborted)")
+        assert db.execute(f"select time_ps from ({own.sql})").fetchall() == [(2,)]
+        assert db.execute(f"select time_ps from ({own.rows}) where value = {own.value}").fetchall() == [(2,)]
 
 
 def test_nibbles_of_a_port_of_8_bits():
