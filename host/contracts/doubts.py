@@ -14,7 +14,7 @@ from hypermon.host.analysis.query import create_view
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
-from hypermon.host.decode.unrecorded import cut_nodes, is_all_written, unrecorded
+from hypermon.host.decode.unrecorded import begun, cut_nodes, is_all_written, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
@@ -77,7 +77,7 @@ def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnectio
     found: list[Extent] = []
     for board, (part, how) in enumerate(run.aligned_parts()):
         scale = part.info.scale
-        begins = done["begins"] if part is run else 0
+        begins = done["begins"] if part is run else begun(part)
         stop = (part.info.end or {}).get("duration_ps")
         if part is run:
             stop = min([scale.start_ps(done["last_time"] * scale.stamp_window), *([] if stop is None else [stop])])

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.recording.directory import RunDirectory
 
-__all__ = ["END_PS", "absent", "cut_nodes", "is_accounted", "is_all_written", "unrecorded"]
+__all__ = ["END_PS", "absent", "begun", "cut_nodes", "is_accounted", "is_all_written", "unrecorded"]
 
 #: After every item, in picoseconds.
 END_PS = (1 << 63) - 1
@@ -58,6 +59,14 @@ def cut_nodes(run: DecodedRun) -> list[int]:
     return cut
 
 
+def begun(part: RunDirectory) -> int:
+    """The window before which the recording of one of several boards has no data, because it is a ring."""
+    if part.info.keep != "raw":     # a part of a ring has its tables only
+        return int(part.decode()["begins"]) if isinstance(part, DecodedRun) else 0
+    account = part.begins
+    return 0 if account is None else int(account["window"])
+
+
 def absent(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
     """Node, from_ps, to_ps: between which times a RUN lacks items without a loss; ``done``: its accounting.
 
@@ -67,8 +76,8 @@ def absent(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
     found = [(node, 0, END_PS) for node in cut_nodes(run)]
     for part, how in run.aligned_parts():
         scale, cut = part.info.scale, (part.info.configuration.get("trimmed") or {}).get("from_ps")
-        begins = scale.start_ps(done["begins"] * scale.stamp_window) if part is run and done["begins"] else 0
-        if (first := max(begins, cut if isinstance(cut, int) else 0)) > 0:
+        begins = done["begins"] if part is run else begun(part)
+        if (first := max(scale.start_ps(begins * scale.stamp_window), cut if isinstance(cut, int) else 0)) > 0:
             start, first = how.times(np.array([scale.start_ps(0), first])).tolist()
             found += [(how.first_node + node, start, first) for node in range(how.nodes)]
     return found
