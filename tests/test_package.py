@@ -270,6 +270,7 @@ ACROSS = {
         "hdl/layout hdl/regeneration hdl/stream hdl/top hdl/transport/usb hdl/uart_top hdl/usb_top hdl/verilog",
     "host/cli":
         "boards/model boards/pinout boards/registry boards/toolchain hdl/layout sim/virtual",
+    "host/contracts": "hdl/layout",
     "host/decode": "hdl/layout",
     "host/device": "hdl/layout",
     "host/diagnose": "hdl/layout",

@@ -17,7 +17,7 @@ from hypermon.host.analysis.named_events import named_files
 from hypermon.host.analysis.state_table import write_states
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board, event_batches
-from hypermon.host.decode.unrecorded import END_PS, absent, unrecorded
+from hypermon.host.decode.unrecorded import END_PS, absent, masked_events, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.dictionary.semantics import TABLES, create_views, text
@@ -33,7 +33,7 @@ from hypermon.host.text.json_file import anything, mapping, read_json, table
 __all__ = ["known_semantics", "semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
-_FORMAT = 8
+_FORMAT = 9
 _MADE_OF = "semantics.json"
 _SHAPE = table({"made_of": mapping(anything()),
                 "parts": table({f"{name}.parquet": PART for name in TABLES})})
@@ -142,7 +142,7 @@ def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], unseen: It
             view_events(connection, files, new)
             losses = [str(path) for path in run.loss_files()]
             connection.read_parquet(losses, hive_partitioning=False).create_view("loss")
-            create_views(connection, dictionary, unseen)
+            create_views(connection, dictionary, unseen, masked_events(run, run.decode()))
             for name in ("messages", "counters"):
                 connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
                                    f"to {text(str(new / name))} (format parquet)")

@@ -1,6 +1,6 @@
 """What is known of a RUN, and what is not: makes a trace from its tables, its losses and its accounting."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -8,12 +8,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from hypermon.hdl.layout import Geometry
 from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.query import create_view
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
-from hypermon.host.decode.unrecorded import cut_nodes, unrecorded
+from hypermon.host.decode.unrecorded import begun, cut_nodes, is_all_written, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
@@ -57,7 +58,7 @@ def opened_trace(run: DecodedRun) -> Iterator[tuple[Trace, Dictionary | None]]:
         vocabulary = Vocabulary(dictionary, columns, bool(run.info.item_modes.events), run.info.port_bits)
         extents = _extents(run, done, db, columns)
         _gaps(run, done, db, extents, columns)
-        slack = slack_of(run.info, done["lag_max"] if done["late_nibbles"] else 0)
+        slack = slack_of(run.info, _late_of(run, done, db))
         yield Trace(db, extents, vocabulary.source, slack, apart_of(run, "links_unsure" in done),
                     {board: None if own["uncertainty_ns"] is None else 1000 * own["uncertainty_ns"]
                      for board, own in enumerate(done.get("boards", []))},
@@ -76,7 +77,7 @@ def _extents(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnectio
     found: list[Extent] = []
     for board, (part, how) in enumerate(run.aligned_parts()):
         scale = part.info.scale
-        begins = done["begins"] if part is run else 0
+        begins = done["begins"] if part is run else begun(part)
         stop = (part.info.end or {}).get("duration_ps")
         if part is run:
             stop = min([scale.start_ps(done["last_time"] * scale.stamp_window), *([] if stop is None else [stop])])
@@ -147,6 +148,43 @@ def slack_of(info: RunInfo, late: int) -> int:
     clock = -(-10**12 // scale.clock_hz)
     own = scale.stamp_ps + 1 + _APERTURE_PS if scale.phases > 1 else scale.window_ps + 1 + clock
     return own + late * (scale.window_ps + 1)
+
+
+def _late_of(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection) -> int:
+    """The largest number of windows by which an item may have been carried.
+
+    The last census states it. Of a stream that was cut short, items follow that census. A node has an item in each
+    window through which one of its items was carried, so none of them was carried further than its items fill windows
+    one after the other. Where items may be missing among them, the memory of the node is the limit.
+    """
+    late: int = done["lag_max"] if done["late_nibbles"] else 0
+    if (done["stopped"] and is_all_written(run)) or run.info.scale.window_clocks == 1:
+        return late
+    known, told = unrecorded(run, done), done["counted_until"] if is_all_written(run) else None
+    for part, how in run.aligned_parts():
+        nodes = [node for node in range(how.first_node, how.first_node + how.nodes) if node in known]
+        if not nodes:
+            continue
+        deep = part.info.identity.get("node_depth", Geometry.node_depth)
+        hidden = (told is None or done["missing_blocks"] or done["uncounted"] or done["faults"] or done["discarded"]
+                  or any(part.info.configuration.get(name) for name in ("start", "stop", "trigger_in", "events_out")))
+        step = part.info.scale.window_ps * 3 // 2      # stamps of aligned boards are rounded, and drift
+        late = max(late, deep if hidden else min(deep, _most_in_turn(db, nodes, step, min(
+            known[node] for node in nodes) - deep * step) - 1))
+    return late
+
+
+def _most_in_turn(db: duckdb.DuckDBPyConnection, nodes: Sequence[int], step_ps: int, from_ps: int) -> int:
+    """The largest number of items of one of the nodes, from a time on, each at most a step after the one before."""
+    [(most,)] = db.execute(f"""
+        select max(n) from (select count(*) as n from (
+            select node, sum(apart::int) over (partition by node order by time_ps rows unbounded preceding) as part
+            from (
+                select node, time_ps, coalesce(time_ps - lag(time_ps) over (partition by node order by time_ps)
+                                               > {step_ps}, true) as apart
+                from events where time_ps >= {from_ps} and node in ({', '.join(map(str, nodes))}))) group by node, part)
+        """).fetchall()
+    return most or 1
 
 
 def apart_of(run: RunDirectory, linked: bool) -> int:

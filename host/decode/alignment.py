@@ -20,6 +20,7 @@ from hypermon.hdl.layout import SYNC_LAG, period_bits
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.drift import fit_drift
 from hypermon.host.errors import InputError
+from hypermon.host.recording.clock import CRYSTALS_PPM
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.drift_log import load_drift
 from hypermon.host.text.json_file import integer, listed, maybe, number, one_of, table, text
@@ -56,7 +57,8 @@ class Alignment:
     Parameters
     ----------
     board : its URI; ``first_node``, ``nodes``: which nodes of the run belong to it.
-    how : ``first``, ``wire``, ``host clock``; ``stated``: a user stated the offset, and it counts as exact; or
+    how : ``first``, ``wire``, ``host clock``; ``stated``: a user stated the offset, which counts as exact, but
+        the clocks may drift apart; or
         ``together``: virtual boards begin together.
     offset_ps, drift_ppm : the run's time when the board's is 0, and how much faster the run's time passes.
     uncertainty_ns : of the alignment, during the recording; None: not known.
@@ -101,7 +103,8 @@ class Alignment:
         if self.how == "first":
             way = "its time is the run's time"
         elif self.how == "stated":
-            way = f"by the offset that was stated: {self._offset_ms()} ms"
+            apart = "not known" if self.uncertainty_ns is None else f"to {self.uncertainty_ns / 1000:,.2f} us"
+            way = f"by the offset that was stated: {self._offset_ms()} ms, {apart} because clocks drift"
         elif self.how == "together":
             way = "virtual: not aligned; it begins with the first"
         elif self.how == "wire" and self.uncertainty_ns is None:
@@ -203,8 +206,16 @@ def align(parts: Sequence[RunDirectory], done: Sequence[dict[str, Any]], wires: 
                 clocks, above = clocks + (wandered or 0.0), _leader(wires, above)
             sure = _wired_uncertainty_ns(_chain(wires, board), part.info.scale, clocks) if led else None
             own = replace(own, uncertainty_ns=sure)
+        elif own.how == "stated":
+            own = replace(own, uncertainty_ns=_drifted_ns(part, int(done[board]["last_time"])))
         aligned.append(own)
     return aligned
+
+
+def _drifted_ns(part: RunDirectory, last_time: int) -> int:
+    """By how much two crystals may differ at the end of a recording if they agreed at its beginning."""
+    _, end = part.info.scale.span_ps(last_time, last_time)
+    return -(-CRYSTALS_PPM * max(end, (part.info.end or {}).get("duration_ps") or 0) // 10**9)
 
 
 def _leader(wires: Wires, board: int) -> int:

@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.recording.directory import RunDirectory
 
-__all__ = ["END_PS", "absent", "cut_nodes", "is_accounted", "is_all_written", "unrecorded"]
+__all__ = ["END_PS", "absent", "begun", "cut_nodes", "discarded", "is_accounted", "is_all_written", "masked_events",
+           "unrecorded"]
 
 #: After every item, in picoseconds.
 END_PS = (1 << 63) - 1
@@ -58,17 +61,71 @@ def cut_nodes(run: DecodedRun) -> list[int]:
     return cut
 
 
+def begun(part: RunDirectory) -> int:
+    """The window before which the recording of one of several boards has no data, because it is a ring."""
+    if part.info.keep != "raw":     # a part of a ring has its tables only
+        return int(part.decode()["begins"]) if isinstance(part, DecodedRun) else 0
+    account = part.begins
+    return 0 if account is None else int(account["window"])
+
+
 def absent(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
     """Node, from_ps, to_ps: between which times a RUN lacks items without a loss; ``done``: its accounting.
 
     A ring and a part of a run lack what was before their beginning. A ring may have items that are older than its
-    beginning, and not the losses among them. Of the nodes that were left out, a part has nothing.
+    beginning, and not the losses among them. Of the nodes that were left out, a part has nothing. What the settings of
+    a board made it discard is lacking, too: see :func:`discarded`.
     """
     found = [(node, 0, END_PS) for node in cut_nodes(run)]
     for part, how in run.aligned_parts():
         scale, cut = part.info.scale, (part.info.configuration.get("trimmed") or {}).get("from_ps")
-        begins = scale.start_ps(done["begins"] * scale.stamp_window) if part is run and done["begins"] else 0
-        if (first := max(begins, cut if isinstance(cut, int) else 0)) > 0:
+        begins = done["begins"] if part is run else begun(part)
+        if (first := max(scale.start_ps(begins * scale.stamp_window), cut if isinstance(cut, int) else 0)) > 0:
             start, first = how.times(np.array([scale.start_ps(0), first])).tolist()
             found += [(how.first_node + node, start, first) for node in range(how.nodes)]
+    return found + discarded(run, done)
+
+
+def discarded(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Node, from_ps, to_ps: between which times a board may have discarded items because its settings say so: items of
+    nodes that it masks, rejected items, and items before its start trigger and after its stop trigger.
+
+    Levels that only a glitch filter rejected are no items. For events that the mask of events discards, see
+    :func:`masked_events`.
+    """
+    found = []
+    for part, how in run.aligned_parts():
+        of, nodes = part.info.configuration, range(how.first_node, how.first_node + how.nodes)
+        kept, fronts = of.get("nodes_kept"), part.info.identity.get("fronts") or []
+        filters = bool(of.get("rate_limit")) or len(of.get("nibbles_kept") or range(16)) < 16
+        for own, node in enumerate(nodes):
+            front = own < len(fronts) and fronts[own] != "port"
+            if (isinstance(kept, list) and own not in kept) or (
+                    done["rejected_per_node"][node] and (filters or front)):
+                found.append((node, 0, END_PS))
+        pin = of.get("trigger_in")
+        begins, ends = of.get("start") or pin in ("start", "both"), of.get("stop") or pin in ("stop", "both")
+        if done["discarded"] and (begins or ends):
+            first, last = _times_of(run, nodes)
+            found += [(node, 0, END_PS if first is None else first) for node in nodes if begins or first is None]
+            found += [(node, last + 1, END_PS) for node in nodes if ends and last is not None]
     return found
+
+
+def _times_of(run: DecodedRun, nodes: range) -> tuple[int | None, int | None]:
+    """The times of the first and of the last item of one board's nodes; None if it has no items."""
+    times = list[int]()
+    for path in run.event_files():
+        about = pq.read_metadata(path)
+        for group in map(about.row_group, range(about.num_row_groups)):
+            time, node = (group.column(about.schema.names.index(name)).statistics for name in ("time_ps", "node"))
+            if group.num_rows and node.min in nodes:        # a file is of one board
+                times += [time.min, time.max]
+    return (min(times), max(times)) if times else (None, None)
+
+
+def masked_events(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int]]:
+    """Node and id of the events that a board's mask of events discards, if it discarded any items."""
+    parts = run.aligned_parts() if done["discarded"] else []
+    return [(how.first_node + node, one) for part, how in parts for node in range(how.nodes)
+            for one in part.info.configuration.get("events_out") or []]

@@ -11,12 +11,12 @@ They are queries in DuckDB. :mod:`.semantic_tables` keeps the results in the RUN
 was seen may be another's: that counts as not seen, and ``lost_ps`` is the time until which the state is known to last,
 when the node first lost something. An event that was cut short is lost, too, unless its id is known and is of no state
 of that name. From a time on, losses of a node may be in no record; that counts as one loss without an end. A ring or a
-part of a run lacks what was before its beginning, and all of the nodes that were left out; that counts as a loss, too
-(:mod:`hypermon.host.decode.unrecorded`). If one endpoint of a message was not seen, the columns of that endpoint are
-null. ``lost_ps`` of a message states that its endpoints may belong to different messages: its key can occur again, and
-losses of both of its nodes, or one of them if other messages that were seen are like it, can have hidden the right
-endpoints. It is the time of the first of these losses. A key can occur again if it has at most 8 bits, or if any key
-of this name between these nodes was seen twice.
+part of a run lacks what was before its beginning, and all of the nodes that were left out; masks, filters and triggers
+discard items. That counts as a loss, too (:mod:`hypermon.host.decode.unrecorded`). If one endpoint of a message was not
+seen, the columns of that endpoint are null. ``lost_ps`` of a message states that its endpoints may belong to different
+messages: its key can occur again, and losses of both of its nodes, or one of them if other messages that were seen are
+like it, can have hidden the right endpoints. It is the time of the first of these losses. A key can occur again if it
+has at most 8 bits, or if any key of this name between these nodes was seen twice.
 
 :func:`columns` states in which type ``value`` is exact, and when there is a column ``whole``.
 """
@@ -45,6 +45,8 @@ _WHOLE = "decimal(20,0)"
 _EXACT_BITS = 53
 #: A key of at most this many bits counts as one that occurs again.
 _NARROW_BITS = 8
+#: After every event, in picoseconds.
+_FAR_PS = (1 << 63) - 1
 
 
 def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
@@ -67,11 +69,12 @@ def columns(dictionary: Dictionary | None) -> dict[str, dict[str, str]]:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
-                 unseen: Iterable[tuple[int, int, int]] = ()) -> None:
+                 unseen: Iterable[tuple[int, int, int]] = (), masked: Iterable[tuple[int, int]] = ()) -> None:
     """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
     ``states`` is of ``state_edges``, the events that begin or end states.
 
-    ``unseen`` : node, from_ps, to_ps: where events may be missing that ``loss`` does not have.
+    ``unseen`` : node, from_ps, to_ps: where events may be missing that ``loss`` does not have. ``masked`` : node and
+    id of events that are missing at any time.
     """
     known = columns(dictionary)
     questions: dict[str, list[str]] = {name: [] for name in known}
@@ -81,6 +84,9 @@ def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary |
         rows = ", ".join(map(str, unseen))
         connection.execute("create view lost as select node, from_ps, to_ps from loss" + (
             f" union all from (values {rows})" if rows else ""))
+        hidden = ", ".join(map(str, masked))
+        connection.execute("create view masked as select null::smallint as node, null::int as event where false" + (
+            f" union all from (values {hidden})" if hidden else ""))
         connection.execute(f"create view state_edges as {_edges(dictionary, ('end', 'begin'))}")
         questions = {"states": _states(dictionary), "messages": _messages(dictionary),
                      "counters": _counters(dictionary, known["counters"])}
@@ -118,7 +124,7 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
 
 def _lost(dictionary: Dictionary, *ways: str) -> str:
     """Between which times events of these roles may be missing, by node and the name that the role is of: losses, what
-    is not recorded, and events that were cut short.
+    is not recorded, events that were cut short, and events that a mask discarded.
     """
     roles = {kind.id: {getattr(kind, way) for way in ways} - {None} for kind in dictionary.events}
 
@@ -129,8 +135,9 @@ def _lost(dictionary: Dictionary, *ways: str) -> str:
     return " union all ".join([
         f"select node, from_ps, to_ps, {every} from lost",
         f"{cut}, {every} from events where aborted and event is null",
-        *(f"{cut}, {of(names)} from events where aborted and event = {number}" for number, names in roles.items()
-          if names)])
+        *(part for number, names in roles.items() if names for part in (
+            f"{cut}, {of(names)} from events where aborted and event = {number}",
+            f"select node, 0, {_FAR_PS}, {of(names)} from masked where event = {number}"))])
 
 
 def _states(dictionary: Dictionary) -> list[str]:

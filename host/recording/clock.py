@@ -17,7 +17,8 @@ import numpy.typing as npt
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import integer, maybe, number, one_of, read_json, table
 
-__all__ = ["CLOCK", "THRESHOLDS", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
+__all__ = ["CLOCK", "CRYSTALS_PPM", "THRESHOLDS", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock",
+           "utc_offset_ns"]
 
 #: The file in a RUN.
 CLOCK = "clock.json"
@@ -25,7 +26,7 @@ CLOCK = "clock.json"
 _ANSWERS = 1024
 #: Shorter recordings, and fewer answers, do not determine the drift; this is the most that two crystals can differ.
 _DRIFT_NS, _LEAST = 10_000_000_000, 8
-_CRYSTALS_PPM = 100
+CRYSTALS_PPM = 100
 #: No clock is off by half: a board whose time passes faster or slower than this against the host's is simulated.
 _UNRELATED_PPM = 500_000
 #: Limits for the file: years 1970 to 2116, so that times of the run can be added.
@@ -37,7 +38,7 @@ _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
 #: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
 _SET_NS = 20_000_000
 #: The limits that UTC by the host's clock depends on, by their names in output.
-THRESHOLDS = {"drift_least_s": _DRIFT_NS / 10**9, "drift_least_answers": _LEAST, "crystals_ppm": _CRYSTALS_PPM,
+THRESHOLDS = {"drift_least_s": _DRIFT_NS / 10**9, "drift_least_answers": _LEAST, "crystals_ppm": CRYSTALS_PPM,
               "unrelated_ppm": _UNRELATED_PPM, "utc_set_ms": _SET_NS / 10**6}
 
 
@@ -162,7 +163,7 @@ class ClockTie:
         # At each answer the error of the line is at most this.
         off = np.abs(middle - board - mean - drift * (board - centre)) + unsure
         uncertainty = (_linear(board, off) if drift_known
-                       else float(off.min()) + _CRYSTALS_PPM * 1e-6 * float(board[-1] - board[0]))
+                       else float(off.min()) + CRYSTALS_PPM * 1e-6 * float(board[-1] - board[0]))
         if self._set_ns > _SET_NS:
             uncertainty += self._set_ns
         begin = first.before_ns - first.board_ns + round(mean - drift * (centre + first.board_ns))

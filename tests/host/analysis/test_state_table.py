@@ -57,7 +57,7 @@ def test_parts_of_nodes(connection, tmp_path, monkeypatch, nodes, parts):
     assert not list(tmp_path.glob("states-*"))
     assert whole.num_rows > 100
     assert whole["lost_ps"].null_count < whole.num_rows
-    for view in ("states", "messages", "counters", "state_edges", "lost", "named"):
+    for view in ("states", "messages", "counters", "state_edges", "lost", "masked", "named"):
         expected.execute(f"drop view {view}")
     for name, value in (("_PART", 10), ("_STRETCH", 170), ("_GROUP", 20)):
         monkeypatch.setattr(state_table, name, value)
@@ -79,3 +79,20 @@ def test_no_events_of_states(connection, tmp_path, monkeypatch):
     monkeypatch.setattr(state_table, "_PART", 10)
     made, _ = written(connection, tmp_path, "begin = { id = 1 }\n")
     assert made.num_rows == 0
+
+
+def test_ends_that_a_mask_discards(connection, tmp_path):
+    """Nothing is known of the states that they end after these begin; other states, and other nodes, are as before."""
+    (tmp_path / "book.toml").write_text(BOOK)
+    book = load_dictionary(tmp_path / "book.toml")
+    whole = connection.cursor()
+    create_views(whole, book)
+    before = whole.execute("from states order by all").fetchall()
+    for view in ("states", "messages", "counters", "state_edges", "lost", "masked", "named"):
+        whole.execute(f"drop view {view}")
+    create_views(connection, book, (), [(1, 2)])
+    [of] = {kind.end for kind in book.events if kind.id == 2}
+    assert {row[0] for row in before if row[1] == of} > {1}
+    assert connection.execute("from states order by all").fetchall() == sorted((
+        (*row[:4], None, row[3], row[6], None) if row[:2] == (1, of) else row for row in before),
+        key=lambda row: [(value is None, value) for value in row])

@@ -84,6 +84,24 @@ def test_what_a_board_discarded(told, configuration, cause):
     assert kept_back(run.info, 2, 5) == [(0, 5, cause), (1, 5, cause)]
 
 
+@pytest.mark.parametrize(("cut", "info", "late"), [
+    (False, {}, 2), (True, {}, 11), (True, {"configuration": {"start": "nibble=1"}}, 64),
+    (True, {"configuration": {"start": "nibble=1"}, "identity": {"node_depth": 32}}, 32)])
+def test_items_may_be_carried_after_the_last_census(make_run, cut, info, late):
+    """No census states by how much. They fill the windows through which one of them was carried, unless items that the
+    board discarded did."""
+    board = FakeBoard(2).start()
+    board.frames([(window, {0: 1, 1: 2}) for window in (10, 500, 501, 502)])
+    board.carried[0], board.lag[0] = 2, 2
+    board.census()
+    board.frames([(window, {0: 1}) for window in (900, *range(1000, 1012), 1100)])
+    run = make_run(board, board.data) if cut else make_run(board.stop(2000))
+    for name, value in info.items():
+        setattr(run.info, name, value)
+    with opened_trace(run) as (trace, _):
+        assert trace.slack_ps == 800_001 * (1 + late) + 10_000
+
+
 def test_settings_cannot_be_changed(told):
     with opened_trace(told([])) as (trace, _), pytest.raises(Exception, match="locked"):
         trace.db.execute("set memory_limit = '9GB'")

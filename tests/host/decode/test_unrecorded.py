@@ -7,8 +7,12 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from hypermon.hdl.layout import CensusFlag, Sink, Window
-from hypermon.host.decode.unrecorded import END_PS, absent, unrecorded
+from hypermon.host.blocks.block_scanner import BlockScanner
+from hypermon.host.contracts.doubts import opened_trace
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.decode.unrecorded import END_PS, absent, masked_events, unrecorded
 from hypermon.host.record.excerpt import trim
+from hypermon.host.record.joined import merge
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.run import Run, open_run
 from hypermon.host.tables.selection import Selection
@@ -132,3 +136,52 @@ def test_what_parts_and_rings_do_not_have(make_run, tmp_path):
     trim(run, tmp_path / "part", Selection([0, 2], from_ps=10**7))
     part = open_run(tmp_path / "part")
     assert absent(part, part.decode()) == [(1, 0, END_PS), *((node, made.ps(0), 10**7) for node in range(3))]
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_a_ring_among_several_boards(make_run, tmp_path, part):
+    """It does not have what was before its beginning, and neither does a part of it."""
+    made = board(2, 60)
+    ring, ledger = make_run(made, made.blocks[2] + made.blocks[3], name="ring"), Ledger.of(make_run(made).info)
+    for _ in ledger.event_rows(BlockScanner().feed(made.blocks[0] + made.blocks[1])):
+        pass
+    (ring.path / "ring.json").write_text(json.dumps({"first": 0, "account": ledger.account()}))
+    if part:
+        trim(ring, tmp_path / "part", Selection())
+    begins, second = ring.decode()["begins"], tmp_path / ("part" if part else "ring")
+    assert begins > 0
+    both = merge([tmp_path / "run", second], tmp_path / "both", {second: 3 * 10**6})
+    assert absent(both, both.decode()) == [(node, made.ps(0) + 3 * 10**6, made.ps(begins) + 3 * 10**6)
+                                           for node in (2, 3)]
+    with opened_trace(both) as (trace, _):
+        assert [own.start for own in trace.nodes] == [made.ps(0)] * 2 + [made.ps(begins) + 3 * 10**6] * 2
+
+
+@pytest.mark.parametrize(("configuration", "fronts", "found"), [
+    ({"nodes_kept": [0, 2]}, [], [(1, 0, None)]), ({"glitch_clocks": 3}, [], []),
+    ({"rate_limit": [1, 64]}, [], [(2, 0, None)]),
+    ({"nibbles_kept": [1, 2]}, [], [(2, 0, None)]), ({}, ["port", "port", "uart"], [(2, 0, None)]),
+    ({}, ["uart", "uart", "port"], []), ({"start": "nibble=1"}, [], [(node, 0, 10) for node in range(3)]),
+    ({"trigger_in": "start"}, [], [(node, 0, 10) for node in range(3)]),
+    ({"stop": "nibble=1"}, [], [(node, 50, None) for node in range(3)]),
+    ({"trigger_in": "both"}, [], [*((node, 0, 10) for node in range(3)), *((node, 50, None) for node in range(3))])])
+def test_what_settings_made_a_board_discard(make_run, configuration, fronts, found):
+    made = board(3, 60)
+    run = make_run(made, configuration=configuration, identity={"fronts": fronts})
+    done = run.decode() | {"rejected_per_node": [0, 0, 5], "discarded": 7}
+    assert absent(run, done) == [
+        (node, made.ps(first) + 1 if to is None and first else made.ps(first) if first else 0,
+         END_PS if to is None else made.ps(to)) for node, first, to in found]
+    assert absent(run, run.decode()) == [row for row in absent(run, done) if "nodes_kept" in configuration]
+
+
+def test_events_that_a_mask_discards(make_run):
+    run = make_run(board(2, 60), configuration={"events_out": [3, 200]})
+    assert masked_events(run, run.decode()) == []
+    assert masked_events(run, run.decode() | {"discarded": 1}) == [(0, 3), (0, 200), (1, 3), (1, 200)]
+
+
+def test_a_board_whose_trigger_was_not_found(make_run):
+    made = FakeBoard(2).start().stop(60)
+    run = make_run(made, configuration={"start": "nibble=1"})
+    assert absent(run, run.decode() | {"discarded": 3}) == [(0, 0, END_PS), (1, 0, END_PS)]

@@ -279,3 +279,16 @@ def test_a_part(played, tmp_path: Path, nodes: str | None) -> None:
     ended, _, sure, doubted = compared(truth, Run(tmp_path / "part"))
     assert ended > 0
     assert (sure > 0, doubted > 0) == (nodes is not None, True)
+
+
+@pytest.mark.parametrize(("options", "sure", "doubted"), [
+    (["--mask", "nodes=0x0fff"], True, True), (["--start", "nibble=13"], False, True),
+    (["--stop", "nibble=13"], True, False),
+    (["--rate-limit", "3/1024"], False, False)])
+def test_what_a_board_discards(played, tmp_path: Path, options: list[str], sure: bool, doubted: bool) -> None:
+    """Items that masks, triggers and filters discard are in no loss, and may have been between those that came."""
+    folder, truth = played
+    assert _run(["sim", str(folder / "play.csv"), "-o", str(tmp_path / "run"), "--config", "extended", "--window", "1",
+                 *options]) == 0
+    found = compared(truth, framed(tmp_path / "run", folder / "book.toml"))
+    assert (found[2] > 0, found[3] > 0) == (sure, doubted)

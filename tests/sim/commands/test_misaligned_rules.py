@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypermon.host import cli
 from hypermon.host.run import open_run
@@ -72,3 +73,26 @@ def test_verdicts_flip_where_the_uncertainty_ends(run, tmp_path, capsys):
         found[off] = verdict
     assert set(found.values()) == {"pass", "undecided", "fail"}
     assert (found[PLANTED_NS[0]], found[WITHIN_NS], found[PLANTED_NS[-1]]) == ("pass", "undecided", "fail")
+
+
+def test_boards_by_a_stated_offset_may_drift_apart(extended, tmp_path, capsys):
+    """The offset is that of the beginning. The same moments are 100 ppm apart from then on, and the rule is true."""
+    rows = [f"{1_000_000 * k + at},0,{port}" for k in range(1, 20) for at, port in ((0, 1), (40, 17), (90, 1))]
+    (tmp_path / "marks.csv").write_text("\n".join(["time_ns,node,port", *rows]) + "\n")
+    for name, ppm in (("a", 50), ("b", -50)):
+        assert cli._run(["record", "-b", f"sim:{tmp_path / 'marks.csv'}?ppm={ppm}", "-o", str(tmp_path / name),
+                         "--config", "extended"]) == 0, capsys.readouterr().err
+    assert cli._run(["merge", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "both"), "--offset",
+                     f"{tmp_path / 'b'}=0"]) == 0
+    (tmp_path / "rules.toml").write_text("""
+[[rule]]
+name = "each mark is on both"
+kind = "response"
+after = { event = "nibble:1", nodes = [0] }
+expect = { event = "nibble:1", nodes = [16] }
+max = "100 ns"
+""")
+    run = open_run(tmp_path / "both")
+    apart = abs(np.diff([run.events(nodes=[16 * k]).column("time_ps").to_numpy()[-1] for k in range(2)])[0])
+    assert apart > 10**6
+    assert cli._run(["check", str(tmp_path / "both"), str(tmp_path / "rules.toml")]) == 4
