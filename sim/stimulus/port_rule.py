@@ -103,6 +103,46 @@ def _clock_remedy(found: Broken) -> str:
     return " (`hypermon sim --delay strobe,NS` lets the clock change NS nanoseconds later, `data,NS` the data)"
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """How the board reads its nodes. ``rising``, ``falling``, ``after``: of ports, one bit per node; ``falls``: of
+    clocks, those that sample at their falling edge.
+    """
+
+    rising: int
+    falling: int
+    after: int
+    falls: int
+    port_bits: int
+    fronts: Sequence[Front]
+
+    @classmethod
+    def of(cls, stimulus: Stimulus, rising: int | None, falling: int | None, after: int | None, port_bits: int = 4,
+           fronts: Sequence[Front] = ()) -> "_Reading":
+        """What is None is as the stimulus states."""
+        falls = (stimulus.falling & ~stimulus.rising) if falling is None else falling & ~(rising or 0)
+        rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
+                                  (("rising", rising), ("falling", falling), ("after", after)))
+        return cls(rising, falling, after, falls, port_bits, fronts)
+
+    def front(self, node: int) -> Front:
+        return self.fronts[node] if node < len(self.fronts) else Front.PORT
+
+    def edges(self, node: int, time: Times, port: npt.NDArray[np.int64],
+              before: npt.NDArray[np.int64]) -> tuple[Times, Times]:
+        """The edges of a node's strobe, clock or line that count, and the active ones among them."""
+        front = self.front(node)
+        strobe = self.port_bits if front is Front.PORT else 4
+        turns, up = (port ^ before) >> strobe == 1, port >> strobe == 1
+        if front is Front.PORT:
+            active = up & bool(self.rising >> node & 1) | ~up & bool(self.falling >> node & 1)
+        else:
+            active = up ^ bool(self.falls >> node & 1)
+        if front is Front.SELECTED:
+            turns &= (port & before & 2) == 0
+        return time[turns], time[turns & active]
+
+
 def _need(clock_hz: int, aperture_ps: int) -> int:
     """Picoseconds that a level must last to be seen; rounded down, as the times of the board's clock edges may be."""
     return 10**12 // clock_hz + aperture_ps
@@ -127,16 +167,13 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     The levels before the first and after the last change last without end.
     """
     need = _need(clock_hz, aperture_ps)
-    rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
-                              (("rising", rising), ("falling", falling), ("after", after)))
+    reading = _Reading.of(stimulus, rising, falling, after, port_bits)
     short, unsteady = _First(), _First()
     for node, time, port, before in _by_node(stimulus, -1 if kept is None else kept):
-        strobes = (port ^ before) >> port_bits == 1
-        edges, up = time[strobes], port[strobes] >> port_bits == 1
+        edges, active = reading.edges(node, time, port, before)
         short.add(node, edges[:-1][np.diff(edges) < need])
-        active = edges[(up & bool(rising >> node & 1)) | (~up & bool(falling >> node & 1))]
         changes = _changes(time, port, stimulus.initial[node], (1 << port_bits) - 1)
-        if after >> node & 1:
+        if reading.after >> node & 1:
             # Read between one and two clocks after the edge.
             least = active + (10**12 // clock_hz - aperture_ps)
             bad = _some_between(changes, least, least + need + aperture_ps)
@@ -163,17 +200,13 @@ def broken_fronts(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front], *,
     the board may read it, or exactly at the edge. Edges while a node is not selected do not count.
     """
     need = _need(clock_hz, aperture_ps)
-    falls = _falls(stimulus, rising, falling)
+    reading = _Reading.of(stimulus, rising, falling, None, fronts=fronts)
     brief, torn = _First(), _First()
     wired = {node: front for node, front in enumerate(fronts) if front is not Front.PORT}
     for node, time, port, before in _by_node(stimulus, kept & sum(1 << node for node in wired)):
-        turns = (port ^ before) >> 4 == 1
-        if wired[node] is Front.SELECTED:
-            turns &= (port & before & 2) == 0
-        edges = time[turns]
+        edges, active = reading.edges(node, time, port, before)
         brief.add(node, edges[:-1][np.diff(edges) < need])
         if wired[node] in (Front.TWO_WIRE, Front.SELECTED):
-            active = edges[(port[turns] >> 4 == 1) ^ bool(falls >> node & 1)]
             changes = _changes(time, port, stimulus.initial[node], 1)
             at_once = np.isin(active, changes)
             bad = at_once | _some_between(changes, active - aperture_ps, active + need)
@@ -189,30 +222,18 @@ def unknown_data(stimulus: Stimulus, clock_hz: int, fronts: Sequence[Front] = ()
     Parameters as of :func:`broken` and :func:`complaints`. Data sampled before the edge are read just before it; those
     after it, between one and two clocks later; those of a clock, until one clock later.
     """
-    falls = _falls(stimulus, rising, falling)
-    rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
-                              (("rising", rising), ("falling", falling), ("after", after)))
+    reading = _Reading.of(stimulus, rising, falling, after, port_bits, fronts)
     clock_ps, found = 10**12 // clock_hz, _First()
     for node, time, port, before in _by_node(stimulus, kept & sum(1 << node for node in stimulus.blanks)):
-        front = fronts[node] if node < len(fronts) else Front.PORT
-        strobe = port_bits if front is Front.PORT else 4
-        turns, up = (port ^ before) >> strobe == 1, port >> strobe == 1
-        if front is Front.PORT:
-            active = time[turns & (up & bool(rising >> node & 1) | ~up & bool(falling >> node & 1))]
-            low, high = (clock_ps, 2 * clock_ps) if after >> node & 1 else (-1, -1)
-        else:
-            selected = (port & before & 2) == 0 if front is Front.SELECTED else True
-            active = time[turns & selected & (up ^ bool(falls >> node & 1))]
+        _, active = reading.edges(node, time, port, before)
+        if reading.front(node) is not Front.PORT:
             low, high = 0, clock_ps
+        else:
+            low, high = (clock_ps, 2 * clock_ps) if reading.after >> node & 1 else (-1, -1)
         begins, ends = stimulus.blanks[node][::2], stimulus.blanks[node][1::2]
         found.add(node, active[np.searchsorted(begins, active + high, side="right")
                                > np.searchsorted(ends, active + low, side="right")])
     return found.found
-
-
-def _falls(stimulus: Stimulus, rising: int | None, falling: int | None) -> int:
-    """The nodes whose clocks sample at their falling edge."""
-    return (stimulus.falling & ~stimulus.rising) if falling is None else falling & ~(rising or 0)
 
 
 def _by_node(stimulus: Stimulus, kept: int) -> Iterator[tuple[int, Times, npt.NDArray[np.int64],
