@@ -144,19 +144,20 @@ async def _item(request: web.Request, pictures: Pictures) -> web.Response:
 async def _search(request: web.Request, pictures: Pictures) -> web.Response:
     query = request.query
     at = number(query, "at", -2**62, 2**62)
-    text, back = query.get("q", ""), query.get("back") == "1"
+    text, back, own = query.get("q", ""), query.get("back") == "1", nodes(query, pictures.run.info.nodes)
 
     def find() -> dict[str, Any] | None:
-        found = search(pictures, text, at, back)
+        found = search(pictures, text, at, back, own)
         return None if found is None else found.values()
 
     return await _answered(request, pictures, find)
 
 
 async def _hits(request: web.Request, pictures: Pictures) -> web.Response:
-    text = request.query.get("q", "")
-    at = number(request.query, "at", -2**62, 2**62)
-    return await _answered(request, pictures, lambda: hits(pictures, text, at))
+    query = request.query
+    text, longest_first = query.get("q", ""), query.get("longest") == "1"
+    at, own = number(query, "at", -2**62, 2**62), nodes(query, pictures.run.info.nodes)
+    return await _answered(request, pictures, lambda: hits(pictures, text, at, own, longest_first))
 
 
 async def _question(request: web.Request, pictures: Pictures) -> web.Response:

@@ -112,3 +112,60 @@ def test_how_long_hits_took(told):
             assert hit["took"] is None      # it begins nothing
 
     within(story, work)
+
+
+def test_hits_of_shown_nodes(told):
+    """Hits of other nodes are neither found nor listed, but counted; against the tables."""
+    story = told(made_up(random.Random(8), 3000), [(1, 7, 10, 20), (3, 2, 100, 2000)])
+    events = story.sql("select time_ps, node from framed where name = 'begin' order by time_ps, node").fetchall()
+    messages = [row for row in story.messages().to_pylist() if row["name"] == "border" and row["sent_ps"] is not None]
+    of = {"begin": events, "send border": [(row["sent_ps"], row["sender"]) for row in messages],
+          "loss": [(row["from_ps"], row["node"]) for row in story.loss().to_pylist()],
+          "state phase": [(row["begin_ps"], row["node"]) for row in story.states().to_pylist()
+                          if row["name"] == "phase"]}
+
+    async def work(client):
+        for text, rows in of.items():
+            for nodes, only in (("0.3", (0, 3)), ("2", (2,)), ("none", ())):
+                own = sorted(row for row in rows if row[1] in only)
+                answer = json.loads(await asked(client, "/timeline/hits", q=text, at=0, nodes=nodes))
+                assert [answer[name] for name in ("total", "hidden", "counted")] == [
+                    len(own), len(rows) - len(own), True], (text, nodes)
+                assert [(int(hit["time_ps"]), hit["node"]) for hit in answer["hits"]] == own[:150]
+                at, visited = -1, []
+                for _ in range(4):
+                    found = json.loads(await asked(client, "/timeline/search", q=text, at=at, nodes=nodes))
+                    if found is not None:
+                        at = int(found["time_ps"])
+                        visited.append((at, found["node"]))
+                assert {node for _, node in visited} <= set(only)
+                assert bool(visited) == bool(own)
+        answer = json.loads(await asked(client, "/timeline/hits", q="begin", at=events[120][0]))
+        assert (answer["total"], answer["hidden"]) == (len(events), 0)
+
+    within(story, work)
+
+
+def test_the_longest_hits(told):
+    """Of the whole run, not of those around the time; what is not known comes last."""
+    story = told(made_up(random.Random(8), 12000), [(3, 2, 100, 30000)])
+    rows = [row for row in story.states().to_pylist() if row["name"] == "it's a job"]
+    known = sorted((row["end_ps"] - row["begin_ps"] for row in rows if row["end_ps"] is not None
+                    and row["lost_ps"] is None), reverse=True)
+    assert len(known) > 400
+
+    async def work(client):
+        async def listed(q, **wanted):
+            answer = json.loads(await asked(client, "/timeline/hits", q=q, at=0, longest=1, **wanted))
+            return [hit["took"] for hit in answer["hits"]], answer["total"], answer["longest"]
+
+        assert await listed("state it's a job") == ([str(ps) for ps in known[:200]], len(rows), True)
+        took, total, _ = await listed("state it's a job job=2", nodes="1")
+        own = [row for row in rows if row["node"] == 1 and row["key"] == "2"]
+        assert len(took) == total == len(own) < 200
+        whole = [row["end_ps"] - row["begin_ps"] for row in own if row["end_ps"] is not None and row["lost_ps"] is None]
+        assert sum(each.isdigit() for each in took) == len(whole) < len(own)
+        assert took[:len(whole)] == [str(ps) for ps in sorted(whole, reverse=True)]
+        assert (await listed("begin"))[2] is False      # events have no duration of their own
+
+    within(story, work)
