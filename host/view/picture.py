@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from hypermon.host.analysis.stats import extent
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.items import item_files, known_files
@@ -81,6 +82,12 @@ class Pictures:
         begin = min([0, first, *(group.first_ps for group in groups)])
         duration = (self.run.info.end or {}).get("duration_ps") or 0
         return begin, max([begin + 1000, last + 1, duration, *(group.last_ps + 1 for group in groups)])
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """When the recording begins and ends, as :func:`.stats.extent` has it; of one in progress, the bounds."""
+        growing = "last_time" not in self.account
+        return (self.begin_ps, self.end_ps) if growing else extent(self.run, self.account)
 
     # ---------------------------------------------------------------------------------- preparation
 

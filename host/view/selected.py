@@ -15,6 +15,8 @@ __all__ = ["statistics"]
 def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int] | None = None) -> dict[str, Any]:
     """Figures of what happened at ``from_ps`` or later, and before ``to_ps``, as plain values.
 
+    Durations, rates and shares are of the part of the interval in which there is a recording.
+
     Parameters
     ----------
     only : of these nodes, and of the messages between them; None: of all.
@@ -22,6 +24,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
     Returns
     -------
     dict
+        ``from_ps``, ``to_ps``: of that part.
         ``nodes``: node, events, items, items lost within the interval. ``events``, ``items``, ``lost``: their sums.
         Without events of several items each, ``framed`` is false, and ``events`` are the items. ``edges``: items lost
         in outages that overlap an edge of the interval, which may or may not have been in it. ``states``: name, share
@@ -48,13 +51,14 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
         edges += beside
     nodes = sorted({*events, *items, *lost})
     states, messages = list[list[Any]](), list[list[Any]]()
+    from_ps, to_ps = _recorded(pictures, from_ps, to_ps)
     if tables.stories:
         until = known_until(str(pictures.end_ps))
         states = [list(row) for row in tables.ask(
             f"select name, sum(least({until}, $to) - greatest(begin_ps, $from))::double "
             f"/ ({to_ps - from_ps}::double * (select greatest(count(distinct node), 1) from states where true{own})), "
             f"count(*) from states where begin_ps < $to and (end_ps is null or end_ps >= $from) and {until} > $from"
-            f"{own} group by name order by 2 desc limit {NAMES_MOST}", within)]
+            f"{own} group by name order by 2 desc limit {NAMES_MOST}", within | {"from": from_ps, "to": to_ps})]
         known = "filter (lost_ps is null)"
         messages = [list(row) for row in tables.ask(
             f"select name, count(*) {known}, min(latency_ps) {known}, quantile_disc(latency_ps, 0.5) {known}, "
@@ -68,3 +72,10 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
             "states": states, "messages": messages, "stories": tables.stories,
             "by_node": by_node(pictures, from_ps, to_ps, only),
             "of": [pictures.run.info.nodes if only is None else len(only), pictures.run.info.nodes]}
+
+
+def _recorded(pictures: Pictures, from_ps: int, to_ps: int) -> tuple[int, int]:
+    """The part of an interval in which there is a recording; of one beside it, 1 ps."""
+    begin, end = pictures.extent
+    from_ps = max(min(from_ps, end - 1), begin)
+    return from_ps, max(min(to_ps, end), from_ps + 1)

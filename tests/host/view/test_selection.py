@@ -48,6 +48,52 @@ def test_the_report_has_the_same_shares(told):
     within(story, work)
 
 
+def test_the_whole_picture_has_the_figures_of_stats_and_the_report(told, run_cli):
+    """The picture of the whole run has room beside it: time in which nothing was recorded does not count."""
+    story = losing(told)
+    recording = json.loads((story.path / "recording.json").read_text())
+    recording["end"]["duration_ps"] = distributions_of(story).duration_ps      # a recording ends after its last window
+    del recording["check"]
+    (story.path / "recording.json").write_text(json.dumps(recording))
+    story = Run(story.path)
+    status, out, _ = run_cli("stats", story.path, "--json")
+    assert status == 0
+    told_by_stats, rows = json.loads(out), Page(report_html(story)).rows
+
+    async def work(client):
+        about = json.loads(await asked(client, "/timeline/run"))
+        begin, end = int(about["begin_ps"]), int(about["end_ps"])
+        room = (end - begin) // 50
+        found = json.loads(await asked(client, "/timeline/statistics", from_=begin - room, to=end + room))
+        span = int(found["to_ps"]) - int(found["from_ps"])
+        assert (int(found["from_ps"]), span) == (told_by_stats["begins_ps"], told_by_stats["duration_ps"])
+        assert found["lost"] == told_by_stats["lost"]
+        assert len(found["states"]) == 2
+        for name, share, _ in found["states"]:
+            [said] = [row[3] for row in rows if len(row) == 10 and row[0] == name]
+            assert float(said.removesuffix(" %").replace(",", "")) == pytest.approx(100 * share, rel=6e-4)
+        # Of each node: all of its time is in a state, not known, or before its first state.
+        first = dict(story.sql("select node, min(begin_ps) from states where name = 'phase' group by node").fetchall())
+        table = found["by_node"]
+        for node in table["nodes"]:
+            took = sum(ps for of, k, ps in table["cells"] if of == node and table["names"][k] == "phase")
+            assert took + first[node] <= span
+        # Beside the run, there is nothing.
+        beside = json.loads(await asked(client, "/timeline/statistics", from_=end + 5, to=end + room))
+        assert (beside["events"], beside["lost"]) == (0, 0)
+
+    within(story, work)
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        page.keyboard.press("0")
+        page.keyboard.press("Enter")
+        page.locator("#by-node").wait_for()
+        assert page.inner_text("#statistics-text dd >> nth=0").split() == absolute(told_by_stats["begins_ps"])
+        assert page.inner_text("#statistics-text dd >> nth=1").split() == absolute(
+            told_by_stats["begins_ps"] + told_by_stats["duration_ps"])
+
+
 def test_figures_of_an_interval(told):
     story = losing(told)
     rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()

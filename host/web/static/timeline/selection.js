@@ -18,9 +18,9 @@ function table(name, heads, rows) {
   return made;
 }
 
-// Shows the figures of an interval; `nodes` gives the name of a node, `byNode` makes a table.
-function show(found, from, to, nodes, byNode) {
-  const seconds = Number(to - from) / 1e12;
+// Shows the figures of an interval, or of the part of it in which there is a recording; `nodes` gives the name of a node, `byNode` makes a table.
+function show(found, nodes, byNode) {
+  const from = BigInt(found.from_ps), to = BigInt(found.to_ps), seconds = Number(to - from) / 1e12;
   const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ...(found.framed ? [['events', count(found.events)]] : []), ['items', count(found.items)],
     ['nodes', `${count(found.of[0])} of ${count(found.of[1])}${found.of[0] < found.of[1] ? ', which are shown' : ''}`],
     ['rate', quantity(found.items / seconds, ' items/s')],
@@ -110,7 +110,7 @@ export class Selection {
         const asked = this.wanted, [from, to, nodes] = asked;
         const found = await (await ask('statistics', { from, to, ...(nodes && { nodes }) })).json();
         if (!this.wanted) return;
-        show(found, from, to, this.nodes, this.byNode);
+        show(found, this.nodes, this.byNode);
         by('statistics-title').textContent = this.visible ? 'Visible stretch' : 'Selection';
         this.interval = asked;
       }
