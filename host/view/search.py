@@ -13,9 +13,9 @@ from hypermon.host.view.conditions import Field, has, item_fields, loss_fields, 
 from hypermon.host.view.conditions import where as condition
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
-from hypermon.host.view.understood import Names, Wanted, near, understood
+from hypermon.host.view.understood import Names, Wanted, near, said, understood
 
-__all__ = ["Found", "hits", "search"]
+__all__ = ["Found", "counted", "hits", "search"]
 
 #: For a list: number of matches before a time and from then on; seconds after which no more row groups are read for it.
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
@@ -176,13 +176,33 @@ def _longest(pictures: Pictures, question: _Question) -> list[Found]:
     return [Found(*row) for row in rows]
 
 
-def _counts(pictures: Pictures, every: _Question, only: Sequence[int] | None) -> dict[str, Any]:
-    """``total``, ``hidden`` and ``counted`` of :func:`hits`. Of items, row groups are read for 1.5 s at most."""
+def counted(pictures: Pictures, text: str, from_ps: int, to_ps: int,
+            only: Sequence[int] | None = None) -> dict[str, Any] | None:
+    """``total``, ``hidden`` and ``counted``, as :func:`hits` returns them, of the matches at ``from_ps`` or later, and
+    before ``to_ps``; None if the text is no search.
+    """
+    try:
+        every = _question(pictures, _wanted(pictures, text))
+    except HypermonError:
+        return None
+    within = [f"{every.time_ps} >= $low", f"{every.time_ps} < $high"]
+    return _counts(pictures, replace(every, where=[*within, *every.where],
+                                     values=every.values | {"low": from_ps, "high": to_ps}), only, (from_ps, to_ps))
+
+
+def _counts(pictures: Pictures, every: _Question, only: Sequence[int] | None,
+            stretch: tuple[int, int] = (-2**62, 2**62)) -> dict[str, Any]:
+    """``total``, ``hidden`` and ``counted`` of :func:`hits`. Of items, the row groups of a stretch are read, for 1.5 s
+    at most.
+    """
     shown = "true" if only is None else _among(every.node)
     values, until = every.values | ({} if only is None else {"only": list(only)}), time.monotonic() + _LIST_S
     total, hidden, counted = 0, 0, True
-    every_time = [(None, None)] if every.table != "items" else _windows(pictures.counts, pictures.begin_ps - 1, False)
-    for begin, end in every_time:
+    low, high = max(stretch[0], pictures.begin_ps), stretch[1]
+    parts = [(None, None)] if every.table != "items" else _windows(pictures.counts, low - 1, False)
+    for begin, end in parts:
+        if begin is not None and begin >= high:
+            break
         if time.monotonic() > until:
             counted = False
             break
@@ -252,7 +272,7 @@ def _wanted(pictures: Pictures, text: str) -> Wanted:
         wanted = replace(wanted, kind="", name=f"{wanted.kind} {wanted.name}".strip())
     _one(wanted, *(("of", "on", "to") if wanted.kind == "receive" else ("of", "on", "from")))
     if wanted.kind not in _MESSAGES and "to" in wanted.nodes:
-        raise HypermonError(f"search: to node {wanted.nodes['to']}: only a message has a receiver, such as "
+        raise HypermonError(f"search: to {said(wanted.nodes['to'])}: only a message has a receiver, such as "
                             "send of node 3 to node 5")
     known = _fields(pictures, wanted)
     event = pictures.dictionary.by_name.get(wanted.name) if pictures.dictionary is not None else None
@@ -270,7 +290,7 @@ def _wanted(pictures: Pictures, text: str) -> Wanted:
 
 def _one(wanted: Wanted, *words: str) -> None:
     """Raises HypermonError if several words name the same end."""
-    given = [f"{word} node {wanted.nodes[word]}" for word in words if word in wanted.nodes]
+    given = [f"{word} {said(wanted.nodes[word])}" for word in words if word in wanted.nodes]
     if len(given) > 1:
         raise HypermonError(f"search: {', and '.join(given)}: only one is possible")
 
@@ -343,8 +363,7 @@ def _messages(pictures: Pictures, wanted: Wanted) -> _Question:
     for column, node in ((own, wanted.node("of", "on", "to" if receives else "from")),
                          (other, wanted.node("from" if receives else "to"))):
         if node is not None and column not in values:
-            values[column] = node
-            where.append(f"{column} = ${column}")
+            where.append(_is_of(column, node, values))
     where += _met(pictures, wanted, values)
     time_ps, end_ps = ("received_ps", "sent_ps") if receives else ("sent_ps", "received_ps")
     where.append(f"{time_ps} is not null")
@@ -377,8 +396,12 @@ def _of_node(wanted: Wanted, values: dict[str, Any]) -> list[str]:
     node = wanted.node("of", "on", "from")
     if node is None:
         return []
-    values["node"] = node
-    return ["node = $node"]
+    return [_is_of("node", node, values)]
+
+
+def _is_of(column: str, nodes: tuple[int, ...], values: dict[str, Any]) -> str:
+    values[column] = nodes[0] if len(nodes) == 1 else list(nodes)
+    return f"{column} = ${column}" if len(nodes) == 1 else f"{column} in (select unnest(${column}::bigint[]))"
 
 
 def _items(pictures: Pictures, wanted: Wanted) -> _Question:

@@ -8,11 +8,13 @@ from hypermon.host.dictionary.semantics import known_until
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.view.bynode import NAMES_MOST, by_node, named_nodes, of_nodes
 from hypermon.host.view.picture import Pictures
+from hypermon.host.view.search import counted
 
 __all__ = ["statistics"]
 
 
-def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int] | None = None) -> dict[str, Any]:
+def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int] | None = None,
+               text: str = "") -> dict[str, Any]:
     """Figures of what happened at ``from_ps`` or later, and before ``to_ps``, as plain values.
 
     Durations, rates and shares are of the part of the interval in which there is a recording.
@@ -20,6 +22,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
     Parameters
     ----------
     only : of these nodes, and of the messages between them; None: of all.
+    text : of a search, whose matches in the interval are counted.
 
     Returns
     -------
@@ -31,7 +34,8 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
         of the time of all nodes that have states, how many there are. ``messages``: name, how many were sent in the
         interval and received, their shortest, median, 99 % and longest latency in picoseconds, and how many are in none
         of these, because a loss leaves open which of them were received. ``by_node``: as :func:`.by_node` returns it.
-        ``of``: the number of these nodes, and of all.
+        ``of``: the number of these nodes, and of all. ``hits``: as :func:`.counted` returns them for ``text``, of these
+        nodes; None without one.
     """
     tables, own = pictures.tables, of_nodes("node", only)
     within: dict[str, Any] = {"from": from_ps, "to": to_ps} | named_nodes(only)
@@ -50,6 +54,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
         lost[node] = inside
         edges += beside
     nodes = sorted({*events, *items, *lost})
+    hits = counted(pictures, text, from_ps, to_ps, only) if text else None
     states, messages = list[list[Any]](), list[list[Any]]()
     from_ps, to_ps = _recorded(pictures, from_ps, to_ps)
     if tables.stories:
@@ -70,7 +75,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
             "items": sum(items.values()), "lost": sum(lost.values()), "edges": edges,
             "nodes": [[node, events.get(node, 0), items.get(node, 0), lost.get(node, 0)] for node in nodes],
             "states": states, "messages": messages, "stories": tables.stories,
-            "by_node": by_node(pictures, from_ps, to_ps, only),
+            "by_node": by_node(pictures, from_ps, to_ps, only), "hits": hits,
             "of": [pictures.run.info.nodes if only is None else len(only), pictures.run.info.nodes]}
 
 

@@ -16,12 +16,16 @@ NAMES = Names(16, {2: "the radio"}, ["begin", "end", "phase", "state machine"],
 
 
 @pytest.mark.parametrize(("text", "kind", "name", "nodes"), [
-    ("computing", "state", "computing", {}), ("COMPUT of node 3", "state", "COMPUT", {"of": 3}),
-    ("at the barrier on the radio", "state", "at the barrier", {"on": 2}), ("phase", "", "phase", {}),
+    ("computing", "state", "computing", {}), ("COMPUT of node 3", "state", "COMPUT", {"of": (3,)}),
+    ("at the barrier on the radio", "state", "at the barrier", {"on": (2,)}), ("phase", "", "phase", {}),
     ("state phase", "state", "phase", {}), ("border", "message", "border", {}),
     ("state machine", "", "state machine", {}),
-    ("next send of node 3 to the radio", "send", "", {"of": 3, "to": 2}), ("the radio", "", "", {"of": 2}),
-    ("loss of node 15", "loss", "", {"of": 15}), ("#99", "", "#99", {}), ("7F", "", "7F", {})])
+    ("next send of node 3 to the radio", "send", "", {"of": (3,), "to": (2,)}), ("the radio", "", "", {"of": (2,)}),
+    ("loss of node 15", "loss", "", {"of": (15,)}),
+    ("begin of node 3,5", "", "begin", {"of": (3, 5)}), ("begin of nodes 5 and 3", "", "begin", {"of": (3, 5)}),
+    ("send of nodes 1-3, 9 to node 0", "send", "", {"of": (1, 2, 3, 9), "to": (0,)}),
+    ("nodes 2,4", "", "", {"of": (2, 4)}),
+    ("#99", "", "#99", {}), ("7F", "", "7F", {})])
 def test_what_is_understood(text, kind, name, nodes):
     wanted = understood(text, NAMES)
     assert (wanted.kind, wanted.name, wanted.nodes) == (kind, name, nodes)
@@ -31,6 +35,9 @@ def test_what_is_understood(text, kind, name, nodes):
     ("begin of node 99", "no node 99; nodes are 0 to 15"), ("comptuing", "near: computing"),
     ("state comptuing", "no state 'comptuing'; near: computing"), ("send bordre", "no message 'bordre'; near: border"),
     ("begin of the rado", "no node is named 'the rado'; near: the radio"), ("loss there", "loss of node 3"),
+    ("begin of node 3,16", "no node 16; nodes are 0 to 15"), ("begin of nodes 5-3", "'5-3' is no range"),
+    ("begin of node 3 of node 5", "of node 3, and of node 5: only one is possible; of nodes 3,5 is of both"),
+    ("begin 3,5", "begin of nodes 3,5"), ("begin of node 1-2-3", "no range"),
     ("quux", "there are begin, end, phase"), ("x\u202ey\u0007", "nothing is named")])
 def test_what_is_not(text, said):
     with pytest.raises(HypermonError) as refused:

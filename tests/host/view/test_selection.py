@@ -215,6 +215,66 @@ def test_hidden_nodes_in_a_browser(told):
         assert len(nodes()) == 4
 
 
+def test_hits_and_files_of_shown_nodes(told, tmp_path):
+    """The panel counts the hits of the search in its interval; its files have the shown nodes, and it says how much."""
+    story = losing(told)
+    rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()
+            if BEGIN <= row["time_ps"] < END and row["node"] in (1, 3)]
+    hits = sum(row["name"] == "begin" for row in rows)
+    assert 0 < hits < len(rows)
+
+    async def work(client):
+        wanted = {"from_": BEGIN, "to": END, "nodes": "1.3"}
+        for text, total in (("begin", hits), ("begin of nodes 0,3", sum(
+                (row["name"], row["node"]) == ("begin", 3) for row in rows)), ("node 2", 0),
+                            ("state phase", story.sql(
+                                "select count(*) from states where name = 'phase' and node in (1, 3) and begin_ps >= "
+                                f"{BEGIN} and begin_ps < {END}").fetchall()[0][0])):
+            found = json.loads(await asked(client, "/timeline/statistics", q=text, **wanted))
+            assert (found["hits"]["total"], found["hits"]["counted"]) == (total, True), text
+        for text in ("", "begin of nodes 9", "1 ms"):
+            assert json.loads(await asked(client, "/timeline/statistics", q=text, **wanted))["hits"] is None
+        for nodes, status in (("none", 409), ("x", 400)):
+            params = {"from": BEGIN, "to": END, "kind": "events", "nodes": nodes}
+            async with client.post("/timeline/file", params=params) as refused:
+                assert (refused.status, len((await refused.text()).splitlines())) == (status, 1)
+
+    within(story, work)
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        page.fill("#text", "only 1,3")
+        page.press("#text", "Enter")
+        calm(page)
+        for name, time in (("a", BEGIN), ("b", END)):
+            page.fill(f"#cursor-{name}", f"{time} ps")
+            page.press(f"#cursor-{name}", "Enter")
+        page.fill("#text", "begin")
+        page.press("#text", "Tab")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.locator("#statistics").wait_for()
+        assert f"hits\n{hits} of begin\n" in page.inner_text("#statistics-text")
+        assert page.inner_text("#selected-note") == (
+            f"Report and Export: {len(rows)} events, 0 items of 2 of 4 nodes. Perfetto: all nodes.")
+        page.select_option("#format", "events")
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        assert download.value.suggested_filename == f"events-{BEGIN}-nodes-1.3.csv"
+        export(Run(story.path), "events", str(tmp_path / "own.csv"), Selection([1, 3], BEGIN, END))
+        made = download.value.path().read_text()
+        assert made == (tmp_path / "own.csv").read_text()
+        assert len(made.splitlines()) == 1 + len(rows)
+        page.select_option("#format", "events")
+        page.locator("#legend button").get_by_text("Show 2 hidden nodes").click()
+        calm(page, 600)
+        page.locator("#statistics-text[aria-busy=false]").wait_for()
+        assert "of 4 of 4 nodes." in page.inner_text("#selected-note")
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        assert download.value.suggested_filename == f"events-{BEGIN}.csv"
+
+
 #: The next figures do not arrive before they are released.
 _HELD = """() => {
   const ask = window.fetch;
