@@ -134,7 +134,8 @@ async def _picture(request: web.Request, pictures: Pictures) -> web.Response:
     columns = number(query, "columns", 1, COLUMNS_MOST)
     first = number(query, "first", 0, pictures.run.info.nodes - 1)
     lanes = range(first, min(first + number(query, "lanes", 1, LANES_MOST), pictures.run.info.nodes))
-    return web.Response(body=await _made(request, pictures, lambda: pictures.picture(begin, end, columns, lanes)))
+    own = nodes(query, pictures.run.info.nodes)
+    return web.Response(body=await _made(request, pictures, lambda: pictures.picture(begin, end, columns, lanes, own)))
 
 
 async def _item(request: web.Request, pictures: Pictures) -> web.Response:

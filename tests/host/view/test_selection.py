@@ -203,6 +203,11 @@ def test_hidden_nodes_in_a_browser(told):
         nodes = page.locator("#by-node tbody th").all_inner_texts
         assert (nodes(), "nodes\n4 of 4\n" in page.inner_text("#statistics-text")) == (
             [f"node {node}" for node in range(4)], True)
+        for width in (1300, 1400):
+            page.set_viewport_size({"width": width, "height": 900})
+            calm(page)
+            assert page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)("
+                                 "document.getElementById('by-node'))") == 0     # every column is in sight
         for text, said in (("0,2-3", "3 of 4, which are shown"), ("only 1", "1 of 4, which are shown")):
             page.fill("#text", text)
             page.press("#text", "Enter")
@@ -210,6 +215,7 @@ def test_hidden_nodes_in_a_browser(told):
             page.locator("#statistics-text[aria-busy=false]").wait_for()
             assert f"nodes\n{said}\n" in page.inner_text("#statistics-text")
             assert nodes() == [f"node {node}" for node in ((0, 2, 3) if "2" in text else (1,))]
+            assert "not drawn" not in page.inner_text("#note") or "2" in text   # messages of hidden nodes do not count
         page.locator("#legend button").get_by_text("Show 3 hidden nodes").click()
         calm(page, 600)
         assert len(nodes()) == 4

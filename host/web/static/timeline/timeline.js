@@ -35,7 +35,7 @@ const past = [], GROWS_MS = 400;
 const nodeName = (node) => about.node_names[node] ?? `node ${node}`;
 const words = new Words(by('card'), by('detail'), by('fields'), nodeName,
   async ({ from, node }) => (await ask('item', { at: from, node })).json());
-const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); linkSoon(); searching.filtered(); });
+const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); refresh(); linkSoon(); searching.filtered(); });
 const lists = new Lists(() => { draw(); refresh(); });
 
 // ------------------------------------------------------------------------------------ the server
@@ -50,7 +50,7 @@ async function refresh() {
       stale = false;
       const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
       const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
-        first: view.first, lanes: shownLanes() }));
+        first: view.first, lanes: shownLanes(), ...searching.only() }));
       picture = Object.assign(got, { from: BigInt(got.from_ps), span, unit: about.framed ? 'events' : 'items' });
       complain(got.trouble);
       if (view.wanted && picture.from === view.from) rechoose();
