@@ -4,8 +4,8 @@ With a wrong active edge, sample point or mode, or data wires in another order, 
 wrote. Such a run is complete, and only its contents show that something is wrong.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,15 @@ from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.payload import one_array, sizes_of
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 
-__all__ = ["LEAST", "SHARE", "THRESHOLDS", "Junk", "Lengths", "find_junk", "lengths_of"]
+__all__ = ["LEAST", "SHARE", "THRESHOLDS", "Junk", "Lengths", "find_junk", "lengths_of", "of_nodes"]
 
-#: From this share on, and from this number on, items that make no sense are worth a line.
+#: From this share of a node's items on, and from this number on, items that make no sense are worth a line.
 SHARE, LEAST = 0.25, 4
 #: Rows that are looked at: a wrong setting is wrong from the first item on.
 _ROWS = 100_000
+#: Nodes that a line names.
+_NAMED = 8
+_REPORTED = f"reported from {100 * SHARE:.0f} % on"
 #: The limits that the line depends on, by their names in output.
 THRESHOLDS = {"junk_share": SHARE, "junk_least": LEAST, "junk_items": _ROWS}
 
@@ -40,16 +43,20 @@ class Junk:
     ``aborted`` : ended by the time-out, by a loss, or by the end of the run.
     ``unknown`` : whole, of an id that the dictionary does not know. ``lengths``: of a known id, but shorter or longer
         than its fields. Both are 0 without a dictionary.
+    ``nodes`` : the same of each node that has items.
     """
 
     items: int = 0
     unknown: int = 0
     lengths: int = 0
     aborted: int = 0
+    nodes: Mapping[int, "Junk"] = field(default_factory=dict)
 
     def __add__(self, other: "Junk") -> "Junk":
+        nodes = {node: self.nodes.get(node, Junk()) + other.nodes.get(node, Junk())
+                 for node in sorted({*self.nodes, *other.nodes})}
         return Junk(self.items + other.items, self.unknown + other.unknown, self.lengths + other.lengths,
-                    self.aborted + other.aborted)
+                    self.aborted + other.aborted, nodes)
 
     @property
     def count(self) -> int:
@@ -57,19 +64,57 @@ class Junk:
 
     @property
     def high(self) -> bool:
-        """So many that a setting or a wire is probably wrong."""
+        """So many, of all nodes or of one, that a setting or a wire is probably wrong."""
+        return self._many or bool(self.bad)
+
+    @property
+    def _many(self) -> bool:
         return self.count >= LEAST and self.count >= SHARE * self.items
 
+    @property
+    def bad(self) -> list[int]:
+        """The nodes of which that is so."""
+        return [node for node, own in self.nodes.items() if own._many]
+
+    @property
+    def some(self) -> bool:
+        """It is so of some nodes, and not of others, which have items, too."""
+        return 0 < len(self.bad) < len(self.nodes)
+
     def as_dict(self) -> dict[str, Any]:
-        """The counts, ``high``, and the ``thresholds`` of that."""
-        return {**asdict(self), "high": self.high, "thresholds": THRESHOLDS}
+        """The counts, ``high``, the ``bad_nodes``, and the ``thresholds`` of that."""
+        return {"items": self.items, "unknown": self.unknown, "lengths": self.lengths, "aborted": self.aborted,
+                "high": self.high, "bad_nodes": self.bad, "thresholds": THRESHOLDS}
 
     def as_text(self) -> str:
-        """What is wrong, and with how many; the threshold."""
+        """What is wrong, with how many, and of which nodes; the threshold."""
+        if not self.some:
+            return f"{self.count:,} of the first {self.items:,} items make no sense ({self._parts(_REPORTED)})"
+        bad = [f"node {node}: {own.count:,} of its first {own.items:,} items make no sense ({own._parts()})"
+               for node, own in self.nodes.items() if node in self.bad[:_NAMED]]
+        others = [own for node, own in self.nodes.items() if node not in self.bad]
+        return (f"{'; '.join(bad)}{_more(len(self.bad))}; of {_counted(len(others))}: "
+                f"{sum(own.count for own in others):,} of {sum(own.items for own in others):,} ({_REPORTED})")
+
+    def _parts(self, *more: str) -> str:
         counts = {"of unknown ids": self.unknown, "of impossible lengths": self.lengths, "aborted": self.aborted}
-        parts = [f"{count:,} {what}" for what, count in counts.items() if count]
-        return (f"{self.count:,} of the first {self.items:,} items make no sense ({', '.join(parts)}; reported from "
-                f"{100 * SHARE:.0f} % on)")
+        return "; ".join([", ".join(f"{count:,} {what}" for what, count in counts.items() if count), *more])
+
+
+def of_nodes(junk: Junk) -> str:
+    """Of which nodes the unknown ids and impossible lengths are, for people; empty: there are none."""
+    found = [(node, own.unknown + own.lengths, own.items) for node, own in junk.nodes.items()
+             if own.unknown + own.lengths]
+    parts: Sequence[str] = [f"{count:,} of {items:,} events of node {node}" for node, count, items in found[:_NAMED]]
+    return ", ".join(parts) + _more(len(found))
+
+
+def _more(count: int) -> str:
+    return f", and of {count - _NAMED:,} more nodes" if count > _NAMED else ""
+
+
+def _counted(others: int) -> str:
+    return "the other node" if others == 1 else f"the other {others:,} nodes"
 
 
 def lengths_of(dictionary: Dictionary) -> Lengths:
@@ -79,8 +124,8 @@ def lengths_of(dictionary: Dictionary) -> Lengths:
     return found if logging is None else found | dict.fromkeys((logging.piece, logging.log, logging.text), (0, 255))
 
 
-def find_junk(run: DecodedRun, *, decoded: bool) -> Junk | None:
-    """Counts the items of a RUN that make no sense, among its first 100,000; reads no more of it.
+def find_junk(run: DecodedRun, *, decoded: bool, rows: int = _ROWS) -> Junk | None:
+    """Counts the items of a RUN that make no sense, among its first ``rows``; reads no more of it.
 
     Parameters
     ----------
@@ -102,9 +147,9 @@ def find_junk(run: DecodedRun, *, decoded: bool) -> Junk | None:
         return None
     dictionary = kept_dictionary(run)
     lengths = None if dictionary is None else lengths_of(dictionary)
-    total, left = Junk(), _ROWS
+    total, left = Junk(), rows
     for table in _tables(run, longer, decoded):
-        total += _judge(table.slice(0, left), lengths)
+        total += _per_node(table.slice(0, left), lengths)
         left -= table.num_rows
         if left <= 0:
             break
@@ -127,11 +172,24 @@ def _tables(run: DecodedRun, longer: int, decoded: bool) -> Iterator[pa.Table]:
                 yield table.filter(pc.is_in(table["node"], nodes)) if path.parent.name == "events" else table
 
 
-def _judge(table: pa.Table, lengths: Lengths | None) -> Junk:
+def _per_node(table: pa.Table, lengths: Lengths | None) -> Junk:
+    node = _filled(table["node"].cast(pa.int32()), 0)
+    aborted, unknown, wrong = _judge(table, lengths)
+    each = [np.bincount(node, which) for which in (None, unknown, wrong, aborted)]
+    total = Junk()
+    for k in np.flatnonzero(each[0]):
+        counts = [int(count[k]) for count in each]
+        total += Junk(counts[0], counts[1], counts[2], counts[3],
+                      {int(k): Junk(counts[0], counts[1], counts[2], counts[3])})
+    return total
+
+
+def _judge(table: pa.Table, lengths: Lengths | None) -> tuple[npt.NDArray[np.bool_], ...]:
+    """Which rows are aborted, of unknown ids, and of impossible lengths."""
     aborted = _filled(table["aborted"], False)
-    count = int(np.count_nonzero(aborted))
     if lengths is None or "event" not in table.column_names:
-        return Junk(table.num_rows, aborted=count)
+        none = np.zeros(len(aborted), np.bool_)
+        return aborted, none, none
     event = _filled(table["event"].cast(pa.int16()), -1)
     sizes = sizes_of(one_array(pc.fill_null(table["payload"], b"")))
     least, most = np.full(256, -1), np.full(256, -1)
@@ -140,7 +198,7 @@ def _judge(table: pa.Table, lengths: Lengths | None) -> Junk:
     whole = ~aborted & (event >= 0)
     unknown = whole & (most[event] < 0)
     wrong = whole & ~unknown & ((sizes < least[event]) | (sizes > most[event]))
-    return Junk(table.num_rows, int(np.count_nonzero(unknown)), int(np.count_nonzero(wrong)), count)
+    return aborted, unknown, wrong
 
 
 def _filled(column: pa.ChunkedArray, value: object) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ _REJECTED = {"two_wire": _SERIAL, "selected": _SERIAL, "uart": _UART,
 
 
 def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None) -> dict[str, Any] | None:
-    """Prints one line on stderr if a large share of a RUN's items makes no sense.
+    """Prints one line on stderr if a large share of a RUN's items, or of the items of a node, makes no sense.
 
     Parameters
     ----------
@@ -46,13 +46,15 @@ def complain_of_junk(run: Run, recorded: "tuple[Device, Settings] | None" = None
         return None
     if junk.high:
         hint = None if recorded is None else _hint(run, *recorded)
-        click.echo(printable(f"{run.given}: {junk.as_text()}: {hint or _causes(run)}"), err=True)
+        click.echo(printable(f"{run.given}: {junk.as_text()}: {hint or _causes(run, junk.some)}"), err=True)
     return junk.as_dict()
 
 
-def _causes(run: Run) -> str:
+def _causes(run: Run, some: bool) -> str:
+    """``some`` : of some nodes only."""
     fronts = run.info.identity.get("fronts") or ("port",)
     causes = ("likely a wrong rate (--front-rate) or --mode" if {*fronts} <= {"uart", "swo"} else
+              "likely a data wire of it that is loose or exchanged, or a wrong --edge, --sample or --mode" if some else
               "likely a wrong --edge, --sample or --mode, or data wires in another order")
     return causes + (", or the dictionary of another program" if kept_dictionary(run) is not None else "")
 

@@ -73,6 +73,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
+    from hypermon.host.analysis.junk import find_junk, of_nodes
     from hypermon.host.analysis.named_events import fit_events
     from hypermon.host.analysis.stats import lost_text
     from hypermon.host.decode.unrecorded import is_accounted
@@ -93,7 +94,8 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
         click.echo(f"{run}: {count:,} events in {opened.path / FRAMED}, framed from nibbles")
     fit = fit_events(opened)
     if fit is not None:
-        click.echo(f"{run}: {fit.as_text()}")
+        junk = find_junk(opened, decoded=True, rows=sys.maxsize) if fit.unknown or fit.short or fit.long else None
+        click.echo(f"{run}: {fit.as_text()}{'' if junk is None else f': {of_nodes(junk)}'}")
     elif dictionary is not None:
         click.echo(f"{run}: the dictionary is kept; it needs events: --framing event finds them in nibbles")
     complain_of_junk(opened)

@@ -35,6 +35,8 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/first-picture.md", r"mpremote", "it needs two Picos"),
     ("docs/first-light.md", r"hypermon flash", _BOARD),
     ("docs/first-light.md", r"make bitstream-check", "minutes of place and route; tests/bitstream runs it"),
+    ("docs/front-ends.md", r"hypermon build", _MINUTES),
+    ("docs/front-ends.md", r"hypermon (flash|info|record)", _BOARD),
     ("docs/front-ends.md", r"hypermon (sim uart\.csv|export RUN)",
      "the Python above it writes the file; tests/sim/played/fronts/test_front_ends_played.py plays such nodes"),
     ("docs/links.md", r"hypermon (relay|record -b tcp:)", "two machines; tests/host/link runs a relay"),
@@ -118,7 +120,7 @@ _STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) 
 SETUP: tuple[tuple[str, str], ...] = (
     (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
                                            "hypermon decode RUN --dictionary app.toml\n"),
-    (r"docs/(check|compare)\.md", _NAMED + "cp -r demo/run RUN\n"),
+    (r"docs/check\.md", "cp -r demo/run RUN\n"),
     (r"docs/(recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
     (r"docs/first-picture\.md", f"python {_PICOS} 60 > picos.csv\n"),
     (r"docs/exports\.md", _STEADY + "hypermon sim steady.csv -o RUN --window 1\n"),
@@ -130,7 +132,7 @@ SETUP: tuple[tuple[str, str], ...] = (
 FILES: tuple[tuple[str, str, str], ...] = (
     ("docs/dictionary.md", r"\[nodes\]", "work.toml"),
     ("docs/check.md", r"\[\[rule\]\]\nname = .one has the lock", "locks.toml"),
-    ("docs/check.md", r"\[\[rule\]\]\nname = .each border arrives", "life.toml"),
+    ("docs/check.md", r"\[\[rule\]\]\nname = .each border arrives", "life-rules.toml"),
 )
 
 #: Page, and a program of Debian that its commands need; the page says so. Its package has the same name.

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 from hypermon.host import cli
@@ -101,6 +102,30 @@ def test_one_of_two_nodes(go):
     assert go(written, "--mode", "event", "--edge", "3=both") == []
 
 
+def loose(value: int) -> int:
+    """The board pulls a wire down that is loose, here data1."""
+    return value & ~2
+
+
+def test_a_loose_wire_of_one_node_of_many(go, tmp_path, capsys):
+    """Its events are a small part of all: the node is named by `sim` and `decode`, with how many."""
+    written = sorted(row for node in range(16)
+                     for row in rows(events(node, 40), node=node, wires=loose if node == 3 else lambda value: value))
+    board = ["--config", "extended", "--nodes", "16"]
+    sim, decode = go(written, "--mode", "event", board=board)
+    for line in (sim, decode):
+        found = re.match(r"node 3: ([\d,]+) of its first ([\d,]+) items make no sense \(.+\); of the other 15 nodes: "
+                         r"0 of 600 \(reported from 25 % on\): likely a data wire of it that is loose", line)
+        assert found, line
+        assert int(found[1]) < 0.25 * 640       # of all nodes' items: below the limit
+    [path] = [each for each in tmp_path.iterdir() if (each / "decode.json").exists()]
+    assert cli._run(["decode", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r" events named, .+: \d+ of \d+ events of node 3\n", out), out
+    assert go(sorted(row for node in range(16) for row in rows(events(node, 40), node=node)), "--mode", "event",
+              board=board) == []
+
+
 def test_without_a_dictionary_aborted_items_count(go):
     """With silences in which half an item is left waiting."""
     written = list(rows(events(1, 20), edges=2, gap_us=11_000))
@@ -132,7 +157,7 @@ def test_record_says_it_too(tools, tmp_path, capfd):
     last = json.loads(out.splitlines()[-1])
     assert last["rejecting"]["nodes"] == []
     assert last["junk"] == {"items": 40, "unknown": 0, "lengths": 0, "aborted": 0, "high": False,
-                            "thresholds": THRESHOLDS}
+                            "bad_nodes": [], "thresholds": THRESHOLDS}
 
 
 @pytest.mark.parametrize(("junk", "high"), [
