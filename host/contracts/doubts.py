@@ -136,7 +136,7 @@ def _framed_gaps(db: duckdb.DuckDBPyConnection, extents: list[Extent]) -> None:
         open as (select node, from_ps as lo, to_ps as hi, lost from loss
                  union all select node, time_ps, time_ps, 0 from framed where aborted)
         select open.node, coalesce(before.t + 1, {min(own.start for own in extents)}) as lo,
-               coalesce(after.t - 1, {max(own.end for own in extents)}) as hi, {MANY} + sum(lost), 'loss', true
+               coalesce(after.t - 1, {max(own.end for own in extents)}) as hi, {MANY} + sum(lost), 'framing', true
         from open asof left join whole as before on before.node = open.node and before.t < open.lo
         asof left join whole as after on after.node = open.node and after.t > open.hi
         group by open.node, 2, 3""")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hypermon.host.analysis.stats import duration_text
 from hypermon.host.contracts.lines.line import NOTHING, Sieved
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
@@ -13,16 +14,33 @@ __all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "c
 
 #: Places that are listed for each rule.
 PLACES = 10
+#: How a violation is told, by the kind of rule: with the time that was measured, and without one.
+_VIOLATED = {
+    "response": ("the answer comes after {}", "there is no answer"),
+    "precedence": ("the last one that it needs came {} before", "none that it needs came before"),
+    "absence": ("one comes after {}", "it is there"),
+    "period": ("it is off by {}", ""),
+    "duration": ("it lasts {}", "it does not end in time"),
+    "together": ("they are {} apart", "some nodes have none in time"),
+    "order": ("", "it is out of order"),
+    "exclusion": ("", "another one is inside"),
+}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rule fails or is undecided. ``why``: in words."""
+    """Where a rule fails or is undecided.
+
+    Parameters
+    ----------
+    why : in words. ``value_ps``: the time that was measured, from ``time_ps`` on in most kinds; None: none was.
+    """
 
     time_ps: int
     node: int
     failed: bool
     why: str
+    value_ps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,12 +77,14 @@ def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
     """A gap in words: what is not known, and of which nodes."""
     between = f"between {time_text(lo)} and {time_text(hi)}"
     items, were = ("items", "were") if n != 1 else ("item", "was")
-    if cause == "loss" and n == MANY:
-        return f"no event of node {node} can be framed {between}"
+    # Nibbles from which events would have been framed are counted in addition to :data:`MANY`, and so is what was lost
+    # before an overflow packet.
+    counted = f"{n % MANY:,} {'item' if n % MANY == 1 else 'items'}"
+    if cause == "framing":
+        lost = f", because {counted} {'was' if n % MANY == 1 else 'were'} lost there" if n % MANY else ""
+        return f"no event of node {node} can be framed {between}{lost}"
     if cause == "loss":
-        # Nibbles from which events would have been framed are counted in addition to :data:`MANY`.
-        lost = f"{n % MANY:,} {'item' if n % MANY == 1 else 'items'}"
-        return f"node {node} lost {lost} {between}"
+        return f"node {node} lost {counted}{' or more' if n >= MANY else ''} {between}"
     return {"aborted": f"node {node} began an item at {time_text(lo)} that is not complete",
             "filter": f"{n:,} {items} that may be of node {node} {were} filtered out, or discarded by a trigger",
             "masked": f"{n:,} {items} that may be of node {node} {were} discarded by the event mask",
@@ -129,7 +149,7 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
         if hides is not None and not beyond:
             hides = hiding(trace, rule, hides)
     if trace.brief:
-        places = tuple(_failures(trace)) if trace.sure else ()
+        places = tuple(_failures(trace, rule)) if trace.sure else ()
         return Judged(rule, "fail" if places else "undecided", 0, len(places), 0, None, places)
     total, failed, unsure, worst = trace.db.execute(
         f"select count(*), count(*) filter (state = {FAILED}), count(*) filter (state = {UNDECIDED}), max(value) "
@@ -151,14 +171,14 @@ def conclude(trace: Trace, rule: Rule, *, hides: str | None = None, slack: int =
     elif failed or unsure or hidden or not trace.sure or (not instances and not vacuous):
         verdict = "undecided"
     return Judged(rule, verdict, int(instances), int(failed), int(unsure + hidden),
-                  None if worst is None else int(worst), tuple(_places(trace, hides if hidden else None, slack)),
+                  None if worst is None else int(worst), tuple(_places(trace, rule, hides if hidden else None, slack)),
                   tuple(said))
 
 
-def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
+def _places(trace: Trace, rule: Rule, hides: str | None, slack: int) -> list[Place]:
     """The first failures, then the first doubts, as far as there is room."""
-    places = _failures(trace)
-    doubts = [Place(t, node, False, _why(trace, t, node, why, slack)) for t, node, why in trace.db.execute(
+    places = _failures(trace, rule)
+    doubts = [Place(t, node, False, _why(trace, rule, t, node, why, slack)) for t, node, why in trace.db.execute(
         f"select t, node, why from judged where state = {UNDECIDED} order by t, node limit {PLACES}").fetchall()]
     if hides is not None:
         doubts += [Place(lo, node, False, gap_text(node, lo, hi, n, cause)) for node, lo, hi, n, cause in
@@ -168,19 +188,35 @@ def _places(trace: Trace, hides: str | None, slack: int) -> list[Place]:
     return places[:PLACES] + doubts[:PLACES - len(places[:PLACES])]
 
 
-def _failures(trace: Trace) -> list[Place]:
-    return [Place(t, node, True, "violated") for t, node in trace.db.execute(
-        f"select t, node from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
+def _failures(trace: Trace, rule: Rule) -> list[Place]:
+    # The value of a quantile is not one of a place.
+    value = "null" if "quantile" in rule.values else "value"
+    return [Place(t, node, True, _violated(rule, took), took) for t, node, took in trace.db.execute(
+        f"select t, node, {value} from judged where state = {FAILED} order by t, node limit {PLACES}").fetchall()]
 
 
-def _why(trace: Trace, t: int, node: int, why: str | None, slack: int) -> str:
+def _violated(rule: Rule, value: int | None) -> str:
+    measured, otherwise = _VIOLATED.get(rule.kind, ("", ""))
+    said = measured.format(duration_text(value)) if value is not None and measured else otherwise
+    return f"violated: {said}" if said and "quantile" not in rule.values else "violated"
+
+
+def _why(trace: Trace, rule: Rule, t: int, node: int, why: str | None, slack: int) -> str:
     if slack >= ENDLESS:
         return "the times of the boards are not aligned"
     if why == UNSURE:
         return "whether it is in the scope of the rule is not certain"
     if why is None:
         return f"the difference of two times is uncertain by up to {slack / 1000:,.0f} ns"
+    near = {"start": f"lo <= {t}", "end": f"hi >= {t}"}.get(why)
     order = "hi desc" if why == "start" else f"case when hi >= {t} then 0 else 1 end, lo"
-    row = trace.db.execute(f"select node, lo, hi, n, cause from g where cause = ? order by node <> {node}, {order} "
-                           "limit 1", [why]).fetchone()
+    row = None
+    if near is not None:
+        # A loss on the way to the start or the end explains as much, and sooner.
+        mine = f" and node = {node}" if rule.same_node else ""
+        row = trace.db.execute(f"select node, lo, hi, n, cause from g where {INNER} and {near}{mine} "
+                               f"order by node <> {node}, {order} limit 1").fetchone()
+    if row is None:
+        row = trace.db.execute(f"select node, lo, hi, n, cause from g where cause = ? order by node <> {node}, {order} "
+                               "limit 1", [why]).fetchone()
     return gap_text(*row) if row else "items may be missing"

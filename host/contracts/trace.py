@@ -23,8 +23,8 @@ __all__ = ["ENDLESS", "FAILED", "FAR", "GAPS", "INNER", "MANY", "OK", "UNDECIDED
 
 #: A time that no run reaches, in picoseconds; the same for a time that a rule does not limit; more items than any loss.
 FAR, ENDLESS, MANY = 4 * 10**18, 2 * 10**18, 1 << 40
-#: The columns of the table of gaps. ``cause``: ``loss``, ``aborted``, ``filter``, ``masked``, ``unsure``, ``start``,
-#: ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
+#: The columns of the table of gaps. ``cause``: ``loss``, ``framing``, ``aborted``, ``filter``, ``masked``, ``unsure``,
+#: ``start``, ``end``. ``framed``: it is about events that were framed from nibbles, or about items; null: about both.
 GAPS = "node smallint, lo bigint, hi bigint, n bigint, cause varchar, framed boolean"
 #: The states of an instance of a rule.
 OK, FAILED, UNDECIDED = 0, 1, 2

@@ -23,6 +23,8 @@ STATUS = {"pass": 0, "fail": 1, "undecided": 4}
 _COLOURS = {"pass": "green", "fail": "red", "undecided": "yellow"}
 #: Where `hypermon view RUN` shows a time; and how much of the time around it.
 _VIEW, _AROUND_PS = "http://127.0.0.1:8019/", 100 * 10**6
+#: The kinds of rules whose measured times begin at the place.
+_FROM_PLACE = ("response", "absence", "duration", "together")
 
 
 def overall(judged: Sequence[Judged]) -> str:
@@ -36,20 +38,36 @@ def as_dict(judged: Sequence[Judged], reasons: bool = False) -> dict[str, Any]:
 
     Parameters
     ----------
-    reasons : adds the notes on each rule, and for each place whether the rule is violated there, or else why that is
-        not decided.
+    reasons : adds the notes on each rule, and for each place whether the rule is violated there, what was measured, or
+        else why that is not decided.
     """
     return {"verdict": overall(judged), "rules": [
         {"name": one.rule.name, "kind": one.rule.kind, "verdict": one.verdict, "instances": one.instances,
          "failed": one.failed, "undecided": one.undecided, "worst_ps": one.worst_ps,
          "where": [{"time_ps": place.time_ps, "node": place.node, **(
-             {"failed": place.failed, "why": place.why} if reasons else {})} for place in one.where],
+             {"failed": place.failed, "why": place.why, "value_ps": place.value_ps} if reasons else {})}
+                   for place in one.where],
          **({"notes": list(one.notes)} if reasons else {})} for one in judged]}
 
 
-def _link(place: Place) -> str:
-    """The address at which `hypermon view` shows a place."""
-    return f"{_VIEW}#from={place.time_ps - _AROUND_PS // 2}&span={_AROUND_PS}&a={place.time_ps}"
+def _link(one: Judged, place: Place) -> str:
+    """The address at which `hypermon view` shows a place: with the time that was measured, if it is one from there."""
+    took = place.value_ps if one.rule.kind in _FROM_PLACE else None
+    span, end = (_AROUND_PS, "") if not took else (_AROUND_PS + took, f"&b={place.time_ps + took}")
+    return f"{_VIEW}#from={place.time_ps - _AROUND_PS // 2}&span={span}&a={place.time_ps}{end}"
+
+
+def _counts(one: Judged) -> str:
+    """How many places there are; a loss is a place, and may be none of the instances."""
+    return f"{one.failed:,} violated and {one.undecided:,} undecided places, {one.instances:,} instances"
+
+
+def _more(one: Judged) -> str | None:
+    """How many places are not listed."""
+    listed = sum(place.failed for place in one.where)
+    failed, undecided = one.failed - listed, one.undecided - (len(one.where) - listed)
+    left = [f"{count:,} {what}" for count, what in ((failed, "violated"), (undecided, "undecided")) if count > 0]
+    return f"and {' and '.join(left)} places more" if left else None
 
 
 def _reasons(one: Judged) -> list[str]:
@@ -59,9 +77,10 @@ def _reasons(one: Judged) -> list[str]:
 
 def verdict_lines(one: Judged) -> list[str]:
     """The verdict on a rule in lines: its name and kind, notes, and its first places with the reasons."""
-    return [f"{visible(one.rule.name)} ({one.rule.kind}): {one.verdict}; {one.failed:,} failed and {one.undecided:,} "
-            f"undecided of {one.instances:,} instances", *(f"  {visible(note)}" for note in one.notes),
-            *(f"  {time_text(place.time_ps)}  node {place.node}  {visible(place.why)}" for place in one.where)]
+    return [f"{visible(one.rule.name)} ({one.rule.kind}): {one.verdict}; {_counts(one)}",
+            *(f"  {visible(note)}" for note in one.notes),
+            *(f"  {time_text(place.time_ps)}  node {place.node}  {visible(place.why)}" for place in one.where),
+            *(f"  {more}" for more in [_more(one)] if more)]
 
 
 def print_verdicts(judged: Sequence[Judged], run: Path, console: "Console") -> None:
@@ -88,7 +107,9 @@ def print_verdicts(judged: Sequence[Judged], run: Path, console: "Console") -> N
         for note in one.notes:
             console.print(cell(f"  {note}"))
         for place in one.where:
-            console.print(cell(f"  {time_text(place.time_ps)}  node {place.node}  {place.why}  {_link(place)}"))
+            console.print(cell(f"  {time_text(place.time_ps)}  node {place.node}  {place.why}  {_link(one, place)}"))
+        if (more := _more(one)) is not None:
+            console.print(f"  {more}")
     if any(one.where for one in judged):
         console.print("", cell(f"The addresses open the timeline while this runs: hypermon view {run}"), sep="\n")
 
@@ -110,8 +131,8 @@ def write_junit(judged: Sequence[Judged], run: Path, path: Path) -> None:
                                       name=visible(one.rule.name))
         if one.verdict == "pass":
             continue
-        what = ElementTree.SubElement(case, "failure" if one.verdict == "fail" else "error", type=one.verdict, message=(
-            f"{one.failed} failed and {one.undecided} undecided of {one.instances} instances"))
+        what = ElementTree.SubElement(case, "failure" if one.verdict == "fail" else "error", type=one.verdict,
+                                      message=_counts(one))
         what.text = visible("; ".join(_reasons(one))) + "\n" + "\n".join(
             f"{time_text(place.time_ps)} node {place.node}: {visible(place.why)}" for place in one.where)
     data = b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite) + b"\n"

@@ -67,7 +67,7 @@ def test_in_tests(tools, labgrid, tmp_path):
     said = labgrid("{}", "{folder: runs}", TESTS)
     assert "2 failed, 1 passed" in said
     assert "1 of 2 rules do not pass" in said
-    assert "for a short time (duration): fail; 10 failed and 0 undecided of 10 instances" in said
+    assert "for a short time (duration): fail; 10 violated and 0 undecided places, 10 instances" in said
     assert "sim: needs a stimulus" in said
     # Every RUN is kept, whatever its test said. Where `CI` is set, pytest repeats the message in its summary.
     assert set(re.findall(r"RUN: (/\S+)", said)) == {str(tmp_path / "runs" / "0002")}

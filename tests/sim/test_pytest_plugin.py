@@ -50,7 +50,7 @@ def test_in_tests(tmp_path, more):
     done = pytest_run(tmp_path, *more, "test_it.py")
     assert "3 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "1 of 2 rules do not pass" in done.stdout
-    assert "for a short time (duration): fail; 10 failed and 0 undecided of 10 instances" in done.stdout
+    assert "for a short time (duration): fail; 10 violated and 0 undecided places, 10 instances" in done.stdout
     assert "sim: needs a stimulus" in done.stdout
     assert "--window" in done.stdout
     # The RUN of the test that failed is kept, and named; that of the test that passed is gone.

@@ -17,8 +17,10 @@ def test_times(ps, text):
 
 @pytest.mark.parametrize(("n", "cause", "said"), [
     (14, "loss", "node 3 lost 14 items between 1.2003 s and 1.2019 s"),
-    (1, "loss", "node 3 lost 1 item between"), (MANY, "loss", "no event of node 3 can be framed between"),
-    (MANY + 5, "loss", "node 3 lost 5 items between"), (1, "aborted", "node 3 began an item at 1.2003 s"),
+    (1, "loss", "node 3 lost 1 item between"), (MANY, "framing", "no event of node 3 can be framed between"),
+    (MANY + 5, "framing", "can be framed between 1.2003 s and 1.2019 s, because 5 items were lost there"),
+    (MANY + 1, "framing", "because 1 item was lost there"),
+    (MANY + 5, "loss", "node 3 lost 5 items or more between"), (1, "aborted", "node 3 began an item at 1.2003 s"),
     (2, "filter", "2 items that may be of node 3 were"), (1, "masked", "1 item that may be of node 3 was discarded by"),
     (MANY, "unsure", "more of node 3 may be missing"), (MANY, "end", "nothing is known after 1.2002"),
     (MANY, "start", "nothing is known before 1.2019")])
@@ -32,6 +34,27 @@ def test_places_are_ten_failures_first():
     assert len(found.where) == 10
     assert all(place.failed for place in found.where)
     assert (found.failed, found.undecided) == (20, 1)
+
+
+@pytest.mark.parametrize(("kind", "items", "values", "events", "said", "value"), [
+    ("response", [(5, 0, "a", 0), (45, 0, "b", 0)], {"max": 10}, ("after", "expect"), "the answer comes after 40 ps",
+     40),
+    ("response", [(5, 0, "a", 0)], {"max": 10}, ("after", "expect"), "there is no answer", None),
+    ("precedence", [(5, 0, "b", 0), (45, 0, "a", 0)], {"within": 10}, ("event", "needs"),
+     "the last one that it needs came 40 ps before", 40),
+    ("absence", [(5, 0, "a", 0), (9, 0, "b", 0)], {"within": 10}, ("after", "event"), "one comes after 4 ps", 4),
+    ("absence", [(5, 0, "a", 0)], {}, ("event",), "it is there", None),
+    ("duration", [(5, 0, "a", 0), (45, 0, "b", 0)], {"max": 10}, ("begin", "end"), "it lasts 40 ps", 40),
+    ("duration", [(5, 0, "a", 0)], {"max": 10}, ("begin", "end"), "it does not end in time", None),
+    ("duration", [(5, 0, "a", 0), (45, 0, "b", 0)], {"max": 10, "quantile": 0.5}, ("begin", "end"), "", None),
+    ("period", [(5, 0, "a", 0), (45, 0, "a", 0)], {"every": 10, "tolerance": 1}, ("event",), "it is off by 30 ps", 30),
+    ("together", [(5, 0, "a", 0), (45, 1, "a", 0)], {"within": 10}, ("event",), "they are 40 ps apart", 40),
+    ("rate", [(5, 0, "a", 0), (6, 0, "a", 0)], {"per": 10, "max": 1}, ("event",), "", None)])
+def test_a_violation_says_by_how_much(kind, items, values, events, said, value):
+    found = judged(kind, items, [], events=dict(zip(events, "ab", strict=False)), end=200, **values)
+    assert found.verdict == "fail"
+    place = found.where[0]
+    assert (place.why, place.value_ps) == (f"violated: {said}" if said else "violated", value)
 
 
 def test_items_of_another_run_decide_nothing():

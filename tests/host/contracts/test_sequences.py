@@ -27,6 +27,16 @@ def test_why_an_order_is_open():
     assert place.why == "node 0 lost 1 item between 0.000000000015 s and 0.000000000016 s"
 
 
+@pytest.mark.parametrize("lines", [True, False])
+def test_what_should_have_followed_was_lost(lines):
+    """Not the end of the recording, which is later. Without a loss, it is the end."""
+    more = {} if lines else {"key": ("k",)}
+    found = judged("order", items("a"), [(0, 60, 61, 1), (0, 80, 81, 2)], events=ABC, same_node=True, **more)
+    assert found.where[0].why.startswith("node 0 lost 1 item between")
+    found = judged("order", items("a"), [(0, 5, 6, 1), (1, 50, 51, 1)], events=ABC, same_node=True, **more)
+    assert "where the recording of node 0 ends" in {place.time_ps: place.why for place in found.where}[10]
+
+
 @pytest.mark.parametrize(("text", "losses", "verdict"), [
     ("ca", [(0, 15, 16, 1)], "undecided"), ("cc", [(0, 15, 16, 1)], "fail"), ("cc", [(0, 15, 16, 2)], "undecided"),
     ("cc", [(0, 11, 12, 1), (0, 17, 18, 1)], "undecided"), ("cc", [(0, 11, 12, 1), (0, 27, 28, 1)], "fail"),

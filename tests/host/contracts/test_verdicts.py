@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from hypermon.host.contracts.judged import Judged, Place
 from hypermon.host.contracts.rules import Rule
-from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
+from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, verdict_lines, write_junit
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.console import make_console
 
@@ -40,6 +40,17 @@ def test_table(capsys):
     assert "node 1 lost 14 items between 1.2003 s and 1.2019 s" in out
     assert "a note" in out
     assert "hypermon view RUN" in out
+
+
+def test_a_link_shows_what_was_measured(capsys):
+    """Both ends of an instance; and the number of places that are not listed."""
+    places = tuple(Place(k * 10**12, 0, True, "violated: it lasts 5.0 ms", 5 * 10**9) for k in range(1, 3))
+    rule = Rule("long", "duration", 1, {})
+    print_verdicts([Judged(rule, "fail", 9, 16, 26, 5 * 10**9, places)], Path("RUN"), make_console())
+    out = capsys.readouterr().out
+    assert "#from=999950000000&span=5100000000&a=1000000000000&b=1005000000000" in out
+    assert "and 14 violated and 26 undecided places more" in out
+    assert verdict_lines(Judged(rule, "fail", 9, 2, 1, None, places))[-1] == "  and 1 undecided places more"
 
 
 def test_junit(tmp_path):
