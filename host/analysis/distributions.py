@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.stats import stats
+from hypermon.host.analysis.stats import extent, stats
 from hypermon.host.decode.decoded_run import DecodedRun
 
 __all__ = ["GAP_BINS", "GAP_OCTAVES", "INTERVALS", "Burst", "Distributions", "Gaps", "distributions",
@@ -229,11 +229,10 @@ class _Shared:
 def distributions_of(run: DecodedRun) -> Distributions:
     """Reads all events of a RUN, once."""
     figures = stats(run)
-    last, begins = run.decode()["last_time"], figures["begins_ps"]
-    duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1] - begins, 1)
+    begins, end = extent(run, run.decode())
     loss = run.loss()
     losses = np.stack([loss["from_ps"].to_numpy() - begins, loss["lost"].to_numpy()], axis=1)
-    return distributions(run.batches(columns=["time_ps", "node"]), run.info.nodes, duration, figures["events"],
+    return distributions(run.batches(columns=["time_ps", "node"]), run.info.nodes, end - begins, figures["events"],
                          losses[np.argsort(losses[:, 0], kind="stable")], begins)
 
 

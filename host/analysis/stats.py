@@ -16,7 +16,7 @@ from hypermon.host.text.numbers import significant
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "lost_text", "print_stats",
+__all__ = ["causes_text", "completeness", "duration_text", "ended", "extent", "headline", "lost_text", "print_stats",
            "quantity", "stats"]
 
 
@@ -55,10 +55,7 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     done = done or run.decode()
     info = run.info
     scale = info.scale
-    duration = (info.end or {}).get("duration_ps")
-    if duration is None:
-        duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
-    begins = scale.clocks_ps(done["begins"] * scale.window_clocks)
+    begins, end = _recorded(run, done)
     accounted = is_accounted(run, done)
     names = events_per_name(run) if done.get(PARTS) else {}
     return {
@@ -73,7 +70,7 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
         "stream_bytes": done["stream_size"] - done["host_bytes"],
         "payload_bytes": done["payload_bytes"],
         "begins_ps": begins,
-        "duration_ps": duration - begins,
+        "duration_ps": end - begins,
         "clock_hz": info.clock_hz,
         "window_ps": scale.window_ps,
         "stamp_ps": scale.stamp_ps,
@@ -93,6 +90,27 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
         "thresholds": _thresholds(run, accounted, framed=bool(names) and not run.info.item_modes.events,
                                   boards=done.get("boards", [])),
     }
+
+
+def extent(run: DecodedRun, done: dict[str, Any]) -> tuple[int, int]:
+    """The times between which a RUN has its data, by which the report and the timeline divide: from the beginning of
+    what was kept to the end of the recording, or of the last window, if that is later.
+
+    Parameters
+    ----------
+    done : what decoding the RUN returned.
+    """
+    begins, end = _recorded(run, done)
+    last = done["last_time"]
+    return begins, max(end, run.info.scale.span_ps(last, last)[1], begins + 1)
+
+
+def _recorded(run: DecodedRun, done: dict[str, Any]) -> tuple[int, int]:
+    """When what was kept of a RUN begins, and when the recording ended."""
+    scale, end = run.info.scale, (run.info.end or {}).get("duration_ps")
+    if end is None:
+        end = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
+    return scale.clocks_ps(done["begins"] * scale.window_clocks), end
 
 
 def _thresholds(run: DecodedRun, accounted: bool, *, framed: bool, boards: list[dict[str, Any]]) -> dict[str, float]:

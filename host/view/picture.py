@@ -3,10 +3,11 @@
 import json
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from hypermon.host.analysis.stats import extent
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.items import item_files, known_files
@@ -81,6 +82,12 @@ class Pictures:
         begin = min([0, first, *(group.first_ps for group in groups)])
         duration = (self.run.info.end or {}).get("duration_ps") or 0
         return begin, max([begin + 1000, last + 1, duration, *(group.last_ps + 1 for group in groups)])
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """When the recording begins and ends, as :func:`.stats.extent` has it; of one in progress, the bounds."""
+        growing = "last_time" not in self.account
+        return (self.begin_ps, self.end_ps) if growing else extent(self.run, self.account)
 
     # ---------------------------------------------------------------------------------- preparation
 
@@ -175,7 +182,8 @@ class Pictures:
         return {"ready": self.ready, "counted": self.counts.counted, "trouble": self.trouble,
                 "states": tables.states, "messages": tables.messages, "names": tables.names}
 
-    def picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
+    def picture(self, from_ps: int, to_ps: int, columns: int, lanes: range,
+                only: Sequence[int] | None = None) -> bytes:
         """A picture, as the page unpacks it: the length of the JSON, the JSON, then counts, a row per column,
         and shares of states in bytes, a row per kind of state.
 
@@ -183,15 +191,16 @@ class Pictures:
         ----------
         from_ps, to_ps : the stretch, ``from_ps < to_ps``.
         columns, lanes : at most :data:`COLUMNS_MOST` and :data:`LANES_MOST`; lanes are nodes.
+        only : messages between two of these nodes; None: between any.
         """
         self._busy += 1
         try:
-            return self._picture(from_ps, to_ps, columns, lanes)
+            return self._picture(from_ps, to_ps, columns, lanes, only)
         finally:
             self._busy -= 1
             self._first.set()
 
-    def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
+    def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range, only: Sequence[int] | None) -> bytes:
         # The tables may be replaced, and get the names of states, meanwhile.
         tables, counts = self.tables, self.counts
         column_ps = max((to_ps - from_ps) // columns, 1)
@@ -211,7 +220,7 @@ class Pictures:
         if answer["spans"]["many"]:
             answer["spans"]["kinds"], found = tables.shares(from_ps, to_ps, lanes, columns, self.end_ps)
             shares = found.tobytes()
-        answer["arrows"] = tables.arrows(from_ps, to_ps, lanes, columns)
+        answer["arrows"] = tables.arrows(from_ps, to_ps, lanes, columns, only)
         answer["counters"] = tables.counters(from_ps, to_ps, lanes, columns)
         answer |= self.state(tables)
         answer["numbers"] = len(numbers) // 4

@@ -13,12 +13,14 @@ from hypermon.host.view.conditions import Field, has, item_fields, loss_fields, 
 from hypermon.host.view.conditions import where as condition
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
-from hypermon.host.view.understood import Names, Wanted, near, understood
+from hypermon.host.view.understood import Names, Wanted, near, said, understood
 
-__all__ = ["Found", "hits", "search"]
+__all__ = ["Found", "counted", "hits", "search"]
 
 #: For a list: number of matches before a time and from then on; seconds after which no more row groups are read for it.
 _BEFORE, _AFTER, _LIST_S = 50, 150, 1.5
+#: Matches in a list of the longest ones.
+_LONGEST = _BEFORE + _AFTER
 #: Kinds of searches for messages.
 _MESSAGES = ("send", "receive", "message")
 _Began = dict[tuple[int, int, str], list[tuple[int | None, int | None]]]
@@ -69,8 +71,42 @@ class _Way:
     until: float | None = None
 
 
-def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | None:
+@dataclass
+class _Question:
+    """The rows of a table that match a text.
+
+    Members
+    -------
+    columns : those of :class:`Found`, in SQL.
+    time_ps, node : in SQL; of a message whose node is not known, the node at its other end.
+    took_ps : how long each took, in SQL; null if that is not known. Empty: rows have no duration.
+    """
+
+    table: str
+    columns: str
+    where: list[str]
+    values: dict[str, Any]
+    time_ps: str
+    node: str = "node"
+    took_ps: str = ""
+
+    def of(self, only: Sequence[int] | None) -> "_Question":
+        """The same, of these nodes."""
+        if only is None:
+            return self
+        return replace(self, where=[*self.where, _among(self.node)], values=self.values | {"only": list(only)})
+
+
+def _among(node: str) -> str:
+    return f"{node} in (select unnest($only::bigint[]))"
+
+
+def search(pictures: Pictures, text: str, at_ps: int, back: bool, only: Sequence[int] | None = None) -> Found | None:
     """The next match after a time, or the last one before it; if there is none, from the run's other end on.
+
+    Parameters
+    ----------
+    only : matches of these nodes; None: of all.
 
     Raises
     ------
@@ -79,33 +115,107 @@ def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | Non
     """
     wanted = _wanted(pictures, text)
     back = back != wanted.back
-    found = _all(pictures, wanted, _Way(at_ps, back))
+    question = _question(pictures, wanted).of(only)
+    found = _all(pictures, question, _Way(at_ps, back))
     if found:
         return found[0]
-    found = _all(pictures, wanted, _Way(pictures.end_ps + 1 if back else pictures.begin_ps - 1, back))
+    found = _all(pictures, question, _Way(pictures.end_ps + 1 if back else pictures.begin_ps - 1, back))
     return replace(found[0], wrapped=True) if found else None
 
 
-def hits(pictures: Pictures, text: str, at_ps: int) -> dict[str, Any]:
-    """The matches around a time, in order, as plain values, and whether there may be more on either side.
+def hits(pictures: Pictures, text: str, at_ps: int, only: Sequence[int] | None = None,
+         longest: bool = False) -> dict[str, Any]:
+    """The matches around a time, in order, or the longest ones of the run, as plain values, and how many there are.
 
-    Each has ``took``, see :func:`_took`.
+    Parameters
+    ----------
+    only : matches of these nodes; None: of all.
+    longest : the longest first, if the matches are states, messages or losses. Others are around the time.
+
+    Returns
+    -------
+    dict
+        ``hits``: each has ``took``, see :func:`_took`. ``before``, ``after``: there may be more on that side.
+        ``longest``: these are the longest ones. ``total``: matches in the run; ``hidden``: those of other nodes, which
+        are not in ``total``. ``counted``: both are exact; otherwise, there are at least that many.
 
     Raises
     ------
     HypermonError
         as :func:`search`.
     """
-    wanted = _wanted(pictures, text)
-    until = time.monotonic() + _LIST_S
-    after = _all(pictures, wanted, _Way(at_ps - 1, False, _AFTER + 1, until))
-    late = time.monotonic() >= until
-    before = _all(pictures, wanted, _Way(at_ps, True, _BEFORE + 1, time.monotonic() + _LIST_S))
-    listed = [*before[:_BEFORE][::-1], *after[:_AFTER]]
+    every = _question(pictures, _wanted(pictures, text))
+    question = every.of(only)
+    if longest and question.took_ps:
+        listed, before, after = _longest(pictures, question), False, False
+    else:
+        listed, before, after = _around(pictures, question, at_ps)
     both = zip(listed, _took(pictures, listed), strict=True)
-    return {"hits": [found.values() | {"took": took} for found, took in both],
-            "before": len(before) > _BEFORE or time.monotonic() >= until + _LIST_S,
-            "after": len(after) > _AFTER or late}
+    if only is None and not (before or after) and len(listed) < _LONGEST:
+        counts = {"total": len(listed), "hidden": 0, "counted": True}
+    else:
+        counts = _counts(pictures, every, only)
+    return {"hits": [found.values() | {"took": took} for found, took in both], "before": before, "after": after,
+            "longest": longest and bool(question.took_ps), **counts}
+
+
+def _around(pictures: Pictures, question: _Question, at_ps: int) -> tuple[list[Found], bool, bool]:
+    """The matches around a time, in order, and whether there may be more before and after them."""
+    until = time.monotonic() + _LIST_S
+    after = _all(pictures, question, _Way(at_ps - 1, False, _AFTER + 1, until))
+    late, until = time.monotonic() >= until, time.monotonic() + _LIST_S
+    before = _all(pictures, question, _Way(at_ps, True, _BEFORE + 1, until))
+    return ([*before[:_BEFORE][::-1], *after[:_AFTER]], len(before) > _BEFORE or time.monotonic() >= until,
+            len(after) > _AFTER or late)
+
+
+def _longest(pictures: Pictures, question: _Question) -> list[Found]:
+    rows = pictures.tables.ask(
+        f"select {question.columns} from {question.table} where {_and(question.where)} "
+        f"order by {question.took_ps} desc nulls last, {question.time_ps}, 2 limit {_LONGEST}", question.values)
+    return [Found(*row) for row in rows]
+
+
+def counted(pictures: Pictures, text: str, from_ps: int, to_ps: int,
+            only: Sequence[int] | None = None) -> dict[str, Any] | None:
+    """``total``, ``hidden`` and ``counted``, as :func:`hits` returns them, of the matches at ``from_ps`` or later, and
+    before ``to_ps``; None if the text is no search.
+    """
+    try:
+        every = _question(pictures, _wanted(pictures, text))
+    except HypermonError:
+        return None
+    within = [f"{every.time_ps} >= $low", f"{every.time_ps} < $high"]
+    return _counts(pictures, replace(every, where=[*within, *every.where],
+                                     values=every.values | {"low": from_ps, "high": to_ps}), only, (from_ps, to_ps))
+
+
+def _counts(pictures: Pictures, every: _Question, only: Sequence[int] | None,
+            stretch: tuple[int, int] = (-2**62, 2**62)) -> dict[str, Any]:
+    """``total``, ``hidden`` and ``counted`` of :func:`hits`. Of items, the row groups of a stretch are read, for 1.5 s
+    at most.
+    """
+    shown = "true" if only is None else _among(every.node)
+    values, until = every.values | ({} if only is None else {"only": list(only)}), time.monotonic() + _LIST_S
+    total, hidden, counted = 0, 0, True
+    low, high = max(stretch[0], pictures.begin_ps), stretch[1]
+    parts = [(None, None)] if every.table != "items" else _windows(pictures.counts, low - 1, False)
+    for begin, end in parts:
+        if begin is not None and begin >= high:
+            break
+        if time.monotonic() > until:
+            counted = False
+            break
+        where = [*every.where, *([] if begin is None else ["time_ps >= $begin", "time_ps < $end"])]
+        [(own, others)] = pictures.tables.ask(
+            f"select count(*) filter ({shown}), count(*) filter (not {shown}) from {every.table} where {_and(where)}",
+            values if begin is None else values | {"begin": begin, "end": end})
+        total, hidden = total + own, hidden + others
+    return {"total": total, "hidden": hidden, "counted": counted}
+
+
+def _and(parts: Sequence[str]) -> str:
+    return " and ".join(parts) or "true"
 
 
 def _took(pictures: Pictures, listed: Sequence[Found]) -> list[str | None]:
@@ -162,7 +272,7 @@ def _wanted(pictures: Pictures, text: str) -> Wanted:
         wanted = replace(wanted, kind="", name=f"{wanted.kind} {wanted.name}".strip())
     _one(wanted, *(("of", "on", "to") if wanted.kind == "receive" else ("of", "on", "from")))
     if wanted.kind not in _MESSAGES and "to" in wanted.nodes:
-        raise HypermonError(f"search: to node {wanted.nodes['to']}: only a message has a receiver, such as "
+        raise HypermonError(f"search: to {said(wanted.nodes['to'])}: only a message has a receiver, such as "
                             "send of node 3 to node 5")
     known = _fields(pictures, wanted)
     event = pictures.dictionary.by_name.get(wanted.name) if pictures.dictionary is not None else None
@@ -180,7 +290,7 @@ def _wanted(pictures: Pictures, text: str) -> Wanted:
 
 def _one(wanted: Wanted, *words: str) -> None:
     """Raises HypermonError if several words name the same end."""
-    given = [f"{word} node {wanted.nodes[word]}" for word in words if word in wanted.nodes]
+    given = [f"{word} {said(wanted.nodes[word])}" for word in words if word in wanted.nodes]
     if len(given) > 1:
         raise HypermonError(f"search: {', and '.join(given)}: only one is possible")
 
@@ -204,22 +314,34 @@ def _met(pictures: Pictures, wanted: Wanted, values: dict[str, Any]) -> list[str
     return [condition(each, known[each.name], values) for each in wanted.fields]
 
 
-def _all(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+def _question(pictures: Pictures, wanted: Wanted) -> _Question:
     if wanted.kind in _MESSAGES:
-        return _messages(pictures, wanted, way)
+        return _messages(pictures, wanted)
     if wanted.kind == "state":
-        return _states(pictures, wanted, way)
-    if wanted.kind == "loss":
-        return _losses(pictures, wanted, way)
-    return _items(pictures, wanted, way)
+        return _states(pictures, wanted)
+    return _losses(pictures, wanted) if wanted.kind == "loss" else _items(pictures, wanted)
 
 
-def _first(pictures: Pictures, what: str, table: str, where: list[str], values: dict[str, Any], time_ps: str,
-           way: _Way) -> list[Found]:
-    """The first rows of an order of time."""
+def _all(pictures: Pictures, question: _Question, way: _Way) -> list[Found]:
+    """The first rows of an order of time. Of items, row groups are read until there are enough."""
+    if question.table != "items":
+        return _first(pictures, question, way)
+    rows = list[Found]()
+    for begin, end in _windows(pictures.counts, way.at_ps, way.back):
+        part = replace(question, where=["time_ps >= $begin", "time_ps < $end", *question.where],
+                       values=question.values | {"begin": begin, "end": end})
+        rows += _first(pictures, part, replace(way, count=way.count - len(rows)))
+        if len(rows) >= way.count or (way.until is not None and time.monotonic() > way.until):
+            break
+    return rows
+
+
+def _first(pictures: Pictures, question: _Question, way: _Way) -> list[Found]:
+    time_ps = question.time_ps
     rows = pictures.tables.ask(
-        f"select {what} from {table} where {' and '.join([f'{time_ps} {_SIGN[way.back]} $at', *where])} "
-        f"order by {time_ps} {_ORDER[way.back]}, 2 limit {way.count}", values | {"at": way.at_ps})
+        f"select {question.columns} from {question.table} "
+        f"where {_and([f'{time_ps} {_SIGN[way.back]} $at', *question.where])} "
+        f"order by {time_ps} {_ORDER[way.back]}, 2 limit {way.count}", question.values | {"at": way.at_ps})
     return [Found(*row) for row in rows]
 
 
@@ -230,7 +352,7 @@ def _named(wanted: Wanted, column: str, values: dict[str, Any]) -> list[str]:
     return [f"contains(lower({column}), lower($name))"]
 
 
-def _messages(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+def _messages(pictures: Pictures, wanted: Wanted) -> _Question:
     if not pictures.tables.messages:
         raise HypermonError("this run has no messages: the events of its dictionary send and receive none"
                             if pictures.ready else "the messages of this run are being made; try again later")
@@ -241,47 +363,50 @@ def _messages(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
     for column, node in ((own, wanted.node("of", "on", "to" if receives else "from")),
                          (other, wanted.node("from" if receives else "to"))):
         if node is not None and column not in values:
-            values[column] = node
-            where.append(f"{column} = ${column}")
+            where.append(_is_of(column, node, values))
     where += _met(pictures, wanted, values)
-    time_ps = "received_ps" if receives else "sent_ps"
+    time_ps, end_ps = ("received_ps", "sent_ps") if receives else ("sent_ps", "received_ps")
+    where.append(f"{time_ps} is not null")
     arrow = "' from node ' || sender" if receives else "' to node ' || receiver"
     name = f"name || coalesce(' ' || key, '') || coalesce({arrow}, '')"
-    return _first(pictures, f"{time_ps}, coalesce({own}, -1), {name}, "
-                            f"{'sent_ps' if receives else 'received_ps'}, coalesce({other}, -1), 'message', "
-                            f"{receives}, false, lost_ps",
-                  "messages", where, values, time_ps, way)
+    return _Question("messages", f"{time_ps}, coalesce({own}, -1), {name}, {end_ps}, coalesce({other}, -1), 'message', "
+                                 f"{receives}, false, lost_ps", where, values, time_ps, f"coalesce({own}, {other}, -1)",
+                     "case when lost_ps is null then latency_ps end")
 
 
-def _states(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+def _states(pictures: Pictures, wanted: Wanted) -> _Question:
     if not pictures.tables.stories:
         raise HypermonError("this run has no states: its dictionary defines them"
                             if pictures.ready else "the states of this run are being made; try again later")
     values = dict[str, Any]()
     where = [*_named(wanted, "name", values), *_of_node(wanted, values), *_met(pictures, wanted, values)]
-    return _first(pictures, "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state', false, "
-                            "false, lost_ps", "states", where, values, "begin_ps", way)
+    return _Question("states", "begin_ps, node, name || coalesce(' ' || key, ''), end_ps, -1, 'state', false, false, "
+                               "lost_ps", where, values, "begin_ps",
+                     took_ps="case when lost_ps is null then end_ps - begin_ps end")
 
 
-def _losses(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
+def _losses(pictures: Pictures, wanted: Wanted) -> _Question:
     values = dict[str, Any]()
     where = [*_of_node(wanted, values), *_met(pictures, wanted, values)]
-    return _first(pictures, "from_ps, node, 'lost ' || lost, to_ps, -1, 'loss'", "loss", where, values, "from_ps", way)
+    return _Question("loss", "from_ps, node, 'lost ' || lost, to_ps, -1, 'loss'", where, values, "from_ps",
+                     took_ps="to_ps - from_ps")
 
 
 def _of_node(wanted: Wanted, values: dict[str, Any]) -> list[str]:
     node = wanted.node("of", "on", "from")
     if node is None:
         return []
-    values["node"] = node
-    return ["node = $node"]
+    return [_is_of("node", node, values)]
 
 
-def _items(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
-    """Reads row groups until one has a match."""
+def _is_of(column: str, nodes: tuple[int, ...], values: dict[str, Any]) -> str:
+    values[column] = nodes[0] if len(nodes) == 1 else list(nodes)
+    return f"{column} = ${column}" if len(nodes) == 1 else f"{column} in (select unnest(${column}::bigint[]))"
+
+
+def _items(pictures: Pictures, wanted: Wanted) -> _Question:
     tables, values = pictures.tables, dict[str, Any]()
-    where = _of_node(wanted, values)
-    where += _met(pictures, wanted, values)
+    where = [*_of_node(wanted, values), *_met(pictures, wanted, values)]
     if wanted.name:
         values["name"] = wanted.name
         labels = tables.label
@@ -289,15 +414,7 @@ def _items(pictures: Pictures, wanted: Wanted, way: _Way) -> list[Found]:
                                                                                pictures.dictionary.by_name)
         where.append(f"lower({labels}) = lower($name)" if whole or len(wanted.name) == 1
                      else f"contains(lower({labels}), lower($name))")
-    rows = list[Found]()
-    for begin, end in _windows(pictures.counts, way.at_ps, way.back):
-        rows += [Found(*row) for row in tables.ask(
-            f"select time_ps, node, {tables.label} from items where time_ps >= $begin and time_ps < $end"
-            f"{''.join(f' and {part}' for part in where)} order by time_ps {_ORDER[way.back]}, node "
-            f"limit {way.count - len(rows)}", {**values, "begin": begin, "end": end})]
-        if len(rows) >= way.count or (way.until is not None and time.monotonic() > way.until):
-            break
-    return rows
+    return _Question("items", f"time_ps, node, {tables.label}", where, values, "time_ps")
 
 
 def _windows(counts: Counts, at_ps: int, back: bool) -> Iterator[tuple[int, int]]:

@@ -282,17 +282,21 @@ class Tables:
         there = np.flatnonzero(small.any(axis=1))
         return [[(kind + first) // names, (kind + first) % names] for kind in there.tolist()], small[there]
 
-    def arrows(self, from_ps: int, to_ps: int, nodes: range, columns: int) -> dict[str, Any]:
+    def arrows(self, from_ps: int, to_ps: int, nodes: range, columns: int,
+               only: Sequence[int] | None = None) -> dict[str, Any]:
         """Messages that overlap a stretch: name and key, sender, receiver, sent, received.
 
-        ``out``: the number of messages that are left out. Of those between two nodes that were sent in the same
-        columns, the one that took longest is kept.
+        ``only``: those between two of these nodes; None: between any. ``out``: the number of messages that are left
+        out. Of those between two nodes that were sent in the same columns, the one that took longest is kept.
         """
         if not self.stories:
             return {"rows": [], "out": 0}
         where = ("sent_ps < $to and received_ps >= $from and "
                  "(sender between $first and $last or receiver between $first and $last)")
-        values = {"from": from_ps, "to": to_ps, "first": nodes.start, "last": nodes.stop - 1}
+        values: dict[str, Any] = {"from": from_ps, "to": to_ps, "first": nodes.start, "last": nodes.stop - 1}
+        if only is not None:
+            values["only"] = list(only)
+            where += "".join(f" and {node} in (select unnest($only::bigint[]))" for node in ("sender", "receiver"))
         cell = max((to_ps - from_ps) // columns * _CELL, 1)
         coarse, rows = self.messages > MANY and cell > self._bin_ps, []
         if not coarse:

@@ -5,6 +5,7 @@
     iteration number=7              the same, with a field; also != < <= > >=, see :mod:`.conditions`
     computing of node 2             the next beginning of a state; `state computing` if an event has that name, too
     node 4                          any item of a node, by its number or its name
+    iteration of nodes 2-4,7        the same, of several; also: of node 2 and 7
     loss of node 4                  the next loss
 
 Every word is used, or the text is not understood. ``previous`` before a text turns the direction of the search.
@@ -12,7 +13,7 @@ Every word is used, or the text is not understood. ``previous`` before a text tu
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hypermon.host.dictionary.dictionary import Dictionary
@@ -20,11 +21,14 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.text.printable import printable
 from hypermon.host.view.conditions import Condition, conditions
 
-__all__ = ["Names", "Wanted", "near", "understood"]
+__all__ = ["Names", "Wanted", "near", "said", "understood"]
 
 _LONGEST = 200
 _WAY = re.compile(r"\s*(next|previous)\s+", re.IGNORECASE)
-_NODE = re.compile(r"\b(?P<word>of|on|from|to)?\s*\bnode\s+(?P<node>\d{1,5})\b", re.IGNORECASE)
+_NODE = re.compile(r"\b(?P<word>of|on|from|to)?\s*\bnodes?\s+(?P<nodes>\d{1,5}(?:\s*(?:-|,|\band\b)\s*\d{1,5})*)\b",
+                   re.IGNORECASE)
+#: A name, and numbers of nodes without the word.
+_LISTED = re.compile(r"(?P<before>.*\S)\s+(?P<nodes>\d{1,5}(?:\s*[-,]\s*\d{1,5})+)$")
 _PLACE = re.compile(r"\b(?P<word>of|on|from|to)\s+(?P<name>.+?)(?=\s+(?:of|on|from|to)\s|$)", re.IGNORECASE)
 #: Items that have no name: of unknown ids, words and nibbles.
 _UNNAMED = re.compile(r"#?[0-9a-f]{1,8}|#\d+|\?", re.IGNORECASE)
@@ -68,18 +72,18 @@ class Wanted:
     -------
     kind : send, receive, message, state, loss, or nothing: an item.
     name : name that is searched for, or part of it.
-    nodes : numbers of nodes, by the words before them: of, on, from, to.
+    nodes : numbers of nodes in order, by the words before them: of, on, from, to.
     fields : conditions on fields.
     back : the direction of the search is turned.
     """
 
     kind: str
     name: str
-    nodes: dict[str, int]
+    nodes: dict[str, tuple[int, ...]]
     fields: list[Condition]
     back: bool = False
 
-    def node(self, *words: str) -> int | None:
+    def node(self, *words: str) -> tuple[int, ...] | None:
         return next((self.nodes[word] for word in words if word in self.nodes), None)
 
 
@@ -102,7 +106,7 @@ def understood(text: str, names: Names) -> Wanted:
     wanted = Wanted("", rest, nodes, fields, bool(way and way[1].lower() == "previous"))
     numbers = {name.lower(): node for node, name in names.node_names.items()}
     if rest.lower() in numbers:
-        _put(nodes, "of", numbers[rest.lower()])
+        _put(nodes, "of", (numbers[rest.lower()],))
         return replace(wanted, name="")
     kind, _, name = rest.partition(" ")
     if kind.lower() in _KINDS and rest.lower() not in _others(names):
@@ -112,29 +116,49 @@ def understood(text: str, names: Names) -> Wanted:
     return _plain(wanted, unknown, names)
 
 
-def _nodes(rest: str, names: Names) -> tuple[dict[str, int], str, str]:
+def _nodes(rest: str, names: Names) -> tuple[dict[str, tuple[int, ...]], str, str]:
     """The nodes in a text, the rest of it, and the first name after ``of``, ``on``, ``from`` or ``to`` of no node."""
-    nodes: dict[str, int] = {}
+    nodes: dict[str, tuple[int, ...]] = {}
     for match in _NODE.finditer(rest):
-        if not int(match["node"]) < names.nodes:
-            raise HypermonError(f"search: there is no node {int(match['node'])}; nodes are 0 to {names.nodes - 1}")
-        _put(nodes, (match["word"] or "of").lower(), int(match["node"]))
+        _put(nodes, (match["word"] or "of").lower(), _numbers(match["nodes"], names.nodes))
     rest = _NODE.sub(" ", rest)
     numbers = {name.lower(): node for node, name in names.node_names.items()}
     unknown = ""
     for match in list(_PLACE.finditer(rest)):
         name = match["name"].strip()
         if name.lower() in numbers:
-            _put(nodes, match["word"].lower(), numbers[name.lower()])
+            _put(nodes, match["word"].lower(), (numbers[name.lower()],))
             rest = rest.replace(match[0], " ")
         else:
             unknown = unknown or name
     return nodes, " ".join(rest.split()), unknown
 
 
-def _put(nodes: dict[str, int], word: str, node: int) -> None:
-    if nodes.setdefault(word, node) != node:
-        raise HypermonError(f"search: {word} node {nodes[word]}, and {word} node {node}: only one is possible")
+def _numbers(text: str, count: int) -> tuple[int, ...]:
+    """The nodes of a list such as 3,5 or 2-4 and 7. Raises HypermonError if one of them does not exist."""
+    found = set[int]()
+    for part in re.split(r",|and", text, flags=re.IGNORECASE):
+        first, *rest = map(int, part.split("-"))
+        last = rest[-1] if rest else first
+        for node in (first, last):
+            if not node < count:
+                raise HypermonError(f"search: there is no node {node}; nodes are 0 to {count - 1}")
+        if len(rest) > 1 or last < first:
+            raise HypermonError(f"search: {part.strip()!r} is no range of nodes, such as 3-5")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def said(nodes: Sequence[int]) -> str:
+    """Nodes as a search has them: node 3, or nodes 3,5."""
+    return f"node{'s' if len(nodes) > 1 else ''} {','.join(map(str, nodes))}"
+
+
+def _put(nodes: dict[str, tuple[int, ...]], word: str, own: tuple[int, ...]) -> None:
+    if nodes.setdefault(word, own) != own:
+        both = tuple(sorted({*nodes[word], *own}))
+        raise HypermonError(f"search: {word} {said(nodes[word])}, and {word} {said(own)}: only one is possible; "
+                            f"{word} {said(both)} is of both")
 
 
 def _others(names: Names) -> set[str]:
@@ -173,6 +197,9 @@ def _plain(wanted: Wanted, unknown: str, names: Names) -> Wanted:
         raise HypermonError(f"search: nothing is named {printable(wanted.name)!r}; a time has a unit: 1 ms, 0.25 s")
     if unknown:
         raise HypermonError(_no_node(unknown, names))
+    if listed := _LISTED.search(wanted.name):
+        raise HypermonError(f"search: {printable(wanted.name)!r} is not understood: nodes are "
+                            f"{printable(listed['before'])} of nodes {printable(listed['nodes'])}")
     known = [*names.events, *names.states, *names.messages, *names.node_names.values()]
     if not known:
         raise HypermonError(f"search: nothing is named {printable(wanted.name)!r}: this run has no dictionary, so "

@@ -34,6 +34,8 @@ _TRACING = web.AppKey("tracing", asyncio.Lock)
 _BODY_S = 10.0
 #: Media types of the files of Perfetto's interface.
 _KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
+#: Characters of a list of nodes in a file's name.
+_NAMED = 40
 #: Files of an interval that a page can request: the command, and the ending of the file.
 _FILES = {"report": (["report"], "html"), "csv": (["export", "--to", "csv"], "csv"),
           "events": (["export", "--to", "events"], "csv"), "vcd": (["export", "--to", "vcd"], "vcd"),
@@ -132,7 +134,8 @@ async def _picture(request: web.Request, pictures: Pictures) -> web.Response:
     columns = number(query, "columns", 1, COLUMNS_MOST)
     first = number(query, "first", 0, pictures.run.info.nodes - 1)
     lanes = range(first, min(first + number(query, "lanes", 1, LANES_MOST), pictures.run.info.nodes))
-    return web.Response(body=await _made(request, pictures, lambda: pictures.picture(begin, end, columns, lanes)))
+    own = nodes(query, pictures.run.info.nodes)
+    return web.Response(body=await _made(request, pictures, lambda: pictures.picture(begin, end, columns, lanes, own)))
 
 
 async def _item(request: web.Request, pictures: Pictures) -> web.Response:
@@ -144,19 +147,20 @@ async def _item(request: web.Request, pictures: Pictures) -> web.Response:
 async def _search(request: web.Request, pictures: Pictures) -> web.Response:
     query = request.query
     at = number(query, "at", -2**62, 2**62)
-    text, back = query.get("q", ""), query.get("back") == "1"
+    text, back, own = query.get("q", ""), query.get("back") == "1", nodes(query, pictures.run.info.nodes)
 
     def find() -> dict[str, Any] | None:
-        found = search(pictures, text, at, back)
+        found = search(pictures, text, at, back, own)
         return None if found is None else found.values()
 
     return await _answered(request, pictures, find)
 
 
 async def _hits(request: web.Request, pictures: Pictures) -> web.Response:
-    text = request.query.get("q", "")
-    at = number(request.query, "at", -2**62, 2**62)
-    return await _answered(request, pictures, lambda: hits(pictures, text, at))
+    query = request.query
+    text, longest_first = query.get("q", ""), query.get("longest") == "1"
+    at, own = number(query, "at", -2**62, 2**62), nodes(query, pictures.run.info.nodes)
+    return await _answered(request, pictures, lambda: hits(pictures, text, at, own, longest_first))
 
 
 async def _question(request: web.Request, pictures: Pictures) -> web.Response:
@@ -210,8 +214,8 @@ def _stretch(request: web.Request) -> tuple[int, int]:
 
 async def _statistics(request: web.Request, pictures: Pictures) -> web.Response:
     begin, end = _stretch(request)
-    own = nodes(request.query, pictures.run.info.nodes)
-    return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end, own)))
+    own, text = nodes(request.query, pictures.run.info.nodes), request.query.get("q", "")
+    return web.json_response(await _made(request, pictures, lambda: statistics(pictures, begin, end, own, text)))
 
 
 async def _longest(request: web.Request, pictures: Pictures) -> web.Response:
@@ -227,7 +231,7 @@ async def _longest(request: web.Request, pictures: Pictures) -> web.Response:
 
 
 async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResponse:
-    """An interval as a file. It is made by the command that a user would type."""
+    """An interval of the nodes that the page shows as a file. It is made by the command that a user would type."""
     kind = request.query.get("kind", "")
     begin, end = _stretch(request)
     if kind not in _FILES:
@@ -239,10 +243,15 @@ async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResp
         begin, end = max(begin, 0), max(end, 1)
     if request.app[_TRACING].locked():
         raise web.HTTPConflict(text="another file is being made; try again later")
+    own, of = nodes(request.query, pictures.run.info.nodes), ""
+    if own is not None:
+        if not own:
+            raise web.HTTPConflict(text="no node is shown: the file would be empty")
+        of = f"-nodes-{request.query['nodes']}" if len(request.query["nodes"]) <= _NAMED else f"-{len(own)}-nodes"
     words = [*command[:1], str(pictures.run.path.resolve()), *command[1:], *_interval(begin, end),
-             *(["-o"] if kind == "report" else [])]
+             *([] if own is None else [f"--nodes={','.join(map(str, own))}"]), *(["-o"] if kind == "report" else [])]
     async with request.app[_TRACING]:
-        return await send_made_file(request, words, f"{kind}-{begin}.{ending}")
+        return await send_made_file(request, words, f"{kind}-{begin}{of}.{ending}")
 
 
 def _interval(begin: int, end: int) -> list[str]:

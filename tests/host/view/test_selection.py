@@ -48,6 +48,52 @@ def test_the_report_has_the_same_shares(told):
     within(story, work)
 
 
+def test_the_whole_picture_has_the_figures_of_stats_and_the_report(told, run_cli):
+    """The picture of the whole run has room beside it: time in which nothing was recorded does not count."""
+    story = losing(told)
+    recording = json.loads((story.path / "recording.json").read_text())
+    recording["end"]["duration_ps"] = distributions_of(story).duration_ps      # a recording ends after its last window
+    del recording["check"]
+    (story.path / "recording.json").write_text(json.dumps(recording))
+    story = Run(story.path)
+    status, out, _ = run_cli("stats", story.path, "--json")
+    assert status == 0
+    told_by_stats, rows = json.loads(out), Page(report_html(story)).rows
+
+    async def work(client):
+        about = json.loads(await asked(client, "/timeline/run"))
+        begin, end = int(about["begin_ps"]), int(about["end_ps"])
+        room = (end - begin) // 50
+        found = json.loads(await asked(client, "/timeline/statistics", from_=begin - room, to=end + room))
+        span = int(found["to_ps"]) - int(found["from_ps"])
+        assert (int(found["from_ps"]), span) == (told_by_stats["begins_ps"], told_by_stats["duration_ps"])
+        assert found["lost"] == told_by_stats["lost"]
+        assert len(found["states"]) == 2
+        for name, share, _ in found["states"]:
+            [said] = [row[3] for row in rows if len(row) == 10 and row[0] == name]
+            assert float(said.removesuffix(" %").replace(",", "")) == pytest.approx(100 * share, rel=6e-4)
+        # Of each node: all of its time is in a state, not known, or before its first state.
+        first = dict(story.sql("select node, min(begin_ps) from states where name = 'phase' group by node").fetchall())
+        table = found["by_node"]
+        for node in table["nodes"]:
+            took = sum(ps for of, k, ps in table["cells"] if of == node and table["names"][k] == "phase")
+            assert took + first[node] <= span
+        # Beside the run, there is nothing.
+        beside = json.loads(await asked(client, "/timeline/statistics", from_=end + 5, to=end + room))
+        assert (beside["events"], beside["lost"]) == (0, 0)
+
+    within(story, work)
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        page.keyboard.press("0")
+        page.keyboard.press("Enter")
+        page.locator("#by-node").wait_for()
+        assert page.inner_text("#statistics-text dd >> nth=0").split() == absolute(told_by_stats["begins_ps"])
+        assert page.inner_text("#statistics-text dd >> nth=1").split() == absolute(
+            told_by_stats["begins_ps"] + told_by_stats["duration_ps"])
+
+
 def test_figures_of_an_interval(told):
     story = losing(told)
     rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()
@@ -157,6 +203,11 @@ def test_hidden_nodes_in_a_browser(told):
         nodes = page.locator("#by-node tbody th").all_inner_texts
         assert (nodes(), "nodes\n4 of 4\n" in page.inner_text("#statistics-text")) == (
             [f"node {node}" for node in range(4)], True)
+        for width in (1300, 1400):
+            page.set_viewport_size({"width": width, "height": 900})
+            calm(page)
+            assert page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)("
+                                 "document.getElementById('by-node'))") == 0     # every column is in sight
         for text, said in (("0,2-3", "3 of 4, which are shown"), ("only 1", "1 of 4, which are shown")):
             page.fill("#text", text)
             page.press("#text", "Enter")
@@ -164,9 +215,70 @@ def test_hidden_nodes_in_a_browser(told):
             page.locator("#statistics-text[aria-busy=false]").wait_for()
             assert f"nodes\n{said}\n" in page.inner_text("#statistics-text")
             assert nodes() == [f"node {node}" for node in ((0, 2, 3) if "2" in text else (1,))]
+            assert "not drawn" not in page.inner_text("#note") or "2" in text   # messages of hidden nodes do not count
         page.locator("#legend button").get_by_text("Show 3 hidden nodes").click()
         calm(page, 600)
         assert len(nodes()) == 4
+
+
+def test_hits_and_files_of_shown_nodes(told, tmp_path):
+    """The panel counts the hits of the search in its interval; its files have the shown nodes, and it says how much."""
+    story = losing(told)
+    rows = [row for row in story.sql("select * from framed").to_arrow_table().to_pylist()
+            if BEGIN <= row["time_ps"] < END and row["node"] in (1, 3)]
+    hits = sum(row["name"] == "begin" for row in rows)
+    assert 0 < hits < len(rows)
+
+    async def work(client):
+        wanted = {"from_": BEGIN, "to": END, "nodes": "1.3"}
+        for text, total in (("begin", hits), ("begin of nodes 0,3", sum(
+                (row["name"], row["node"]) == ("begin", 3) for row in rows)), ("node 2", 0),
+                            ("state phase", story.sql(
+                                "select count(*) from states where name = 'phase' and node in (1, 3) and begin_ps >= "
+                                f"{BEGIN} and begin_ps < {END}").fetchall()[0][0])):
+            found = json.loads(await asked(client, "/timeline/statistics", q=text, **wanted))
+            assert (found["hits"]["total"], found["hits"]["counted"]) == (total, True), text
+        for text in ("", "begin of nodes 9", "1 ms"):
+            assert json.loads(await asked(client, "/timeline/statistics", q=text, **wanted))["hits"] is None
+        for nodes, status in (("none", 409), ("x", 400)):
+            params = {"from": BEGIN, "to": END, "kind": "events", "nodes": nodes}
+            async with client.post("/timeline/file", params=params) as refused:
+                assert (refused.status, len((await refused.text()).splitlines())) == (status, 1)
+
+    within(story, work)
+    with served(story.path, command="view", said=said_of(story)) as address, browser_page(address) as page:
+        picture(page)
+        page.locator("#legend button").first.wait_for()
+        page.fill("#text", "only 1,3")
+        page.press("#text", "Enter")
+        calm(page)
+        for name, time in (("a", BEGIN), ("b", END)):
+            page.fill(f"#cursor-{name}", f"{time} ps")
+            page.press(f"#cursor-{name}", "Enter")
+        page.fill("#text", "begin")
+        page.press("#text", "Tab")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.locator("#statistics").wait_for()
+        assert f"hits\n{hits} of begin\n" in page.inner_text("#statistics-text")
+        assert page.inner_text("#selected-note") == (
+            f"Report and Export: {len(rows)} events, 0 items of 2 of 4 nodes. Perfetto: all nodes.")
+        page.select_option("#format", "events")
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        assert download.value.suggested_filename == f"events-{BEGIN}-nodes-1.3.csv"
+        export(Run(story.path), "events", str(tmp_path / "own.csv"), Selection([1, 3], BEGIN, END))
+        made = download.value.path().read_text()
+        assert made == (tmp_path / "own.csv").read_text()
+        assert len(made.splitlines()) == 1 + len(rows)
+        page.select_option("#format", "events")
+        page.locator("#legend button").get_by_text("Show 2 hidden nodes").click()
+        calm(page, 600)
+        page.locator("#statistics-text[aria-busy=false]").wait_for()
+        assert "of 4 of 4 nodes." in page.inner_text("#selected-note")
+        with page.expect_download() as download:
+            page.click("#selected-export")
+        assert download.value.suggested_filename == f"events-{BEGIN}.csv"
 
 
 #: The next figures do not arrive before they are released.

@@ -1,39 +1,50 @@
 // Searches, and the list of what they find.
 import { answered, ask, reason } from '../kit/ask.js';
 import { by } from '../kit/page.js';
+import { count } from '../kit/text.js';
 import { absolute, exact } from '../kit/time.js';
 
 // How long a hit took, in words; and as a number: what is not known comes last.
 const took = ({ took }) => took === null ? '' : /^-?\d+$/.test(took) ? exact(BigInt(took)) : took;
 const length = ({ took }) => /^-?\d+$/.test(took ?? '') ? Number(took) : -Infinity;
 
+const number = (n, counted) => `${counted ? '' : 'at least '}${count(n)}`;
+
 export class Search {
-  // `page` can `show` what was found with a note, `choose` nothing, and `complain`; `nodes` gives the name of a node.
+  // `page` can `show` what was found with a note, `choose` nothing, and `complain`, and knows which nodes are `visible`: a
+  // list, or an empty text, which means all; `nodes` gives the name of a node.
   constructor(words, lists, nodes, page) {
     Object.assign(this, { words, lists, nodes, page });
     this.listed = { q: '', hits: [] };
     by('hits-sort').addEventListener('click', () => {
-      by('hits-sort').setAttribute('aria-pressed', by('hits-sort').getAttribute('aria-pressed') !== 'true');
-      this.draw();
+      by('hits-sort').setAttribute('aria-pressed', String(!this.sorted));
+      this.again();
     });
     by('hits-close').addEventListener('click', () => lists.open('hits', false));
   }
 
-  // The next match after a time, or the last one before it.
+  get sorted() { return by('hits-sort').getAttribute('aria-pressed') === 'true'; }
+
+  // The next match after a time, or the last one before it, of the nodes that are not hidden.
   async find(backwards, at) {
     const q = by('text').value.trim();
     if (!q) { by('text').focus(); return; }
     this.words.say('searching');
     try {
-      const found = await answered(await ask('search', { q, at, back: backwards ? 1 : 0 }));
+      const found = await answered(await ask('search', { q, at, back: backwards ? 1 : 0, ...this.only() }));
       this.page.complain('');
-      if (!found) { this.none(`${q}: none in the whole run`); return; }
+      if (!found) { await this.nothing(q, at); return; }
       this.page.show(found, found.wrapped ? `from the ${backwards ? 'end' : 'beginning'} of the run again` : '');
       await this.list(q, found);
     } catch (error) {
       this.page.complain('');
       this.none(reason(error));
     }
+  }
+
+  only() {
+    const nodes = this.page.visible();
+    return nodes && { nodes };
   }
 
   // The foot's line and the list are of another picture: what is not of what was chosen goes, unless a listed hit is in sight.
@@ -43,11 +54,18 @@ export class Search {
     this.listed = { q: '', hits: [] };
   }
 
+  async nothing(q, at) {
+    const { hidden, counted } = this.page.visible() ? await this.asked(q, at) : { hidden: 0 };
+    this.none(hidden ? `${q}: none on the nodes that are shown, ${number(hidden, counted)} on hidden nodes` : `${q}: none in the whole run`);
+  }
+
   none(text) {
     this.lists.open('hits', false);
     this.page.choose(null);
     this.words.say(text);
   }
+
+  async asked(q, at) { return answered(await ask('hits', { q, at, longest: this.sorted ? 1 : 0, ...this.only() })); }
 
   // The list stays while one goes from hit to hit in it.
   async list(q, found) {
@@ -57,22 +75,43 @@ export class Search {
       this.lists.mark('hits', this.order.indexOf(this.now));
       return;
     }
-    const answer = await answered(await ask('hits', { q, at: found.time_ps }));
+    const only = this.page.visible(), answer = await this.asked(q, found.time_ps);
     if (by('text').value.trim() !== q) return;
-    this.listed = { q, ...answer };
+    this.listed = { q, only, at: found.time_ps, ...answer };
     this.now = answer.hits.find(same);
     this.draw();
   }
 
-  // The listed hits, in order of time, or the longest first.
+  // The same hits in another order, or of other nodes.
+  async again() {
+    const { q, at } = this.listed, found = this.now ?? { time_ps: at };
+    this.listed = { q: '', hits: [] };
+    try {
+      await this.list(q, found);
+    } catch (error) {
+      this.page.complain(reason(error));
+    }
+  }
+
+  // Called when nodes were hidden, or shown again.
+  filtered() { if (this.listed.q && !by('hits').hidden && this.listed.only !== this.page.visible()) this.again(); }
+
+  // The hits around a time, in order of time, or the longest first: of all, or of those that are listed.
   draw() {
-    const { hits, before, after } = this.listed, more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and ');
-    const sorted = by('hits-sort').getAttribute('aria-pressed') === 'true';
+    const { hits, before, after, longest, total, hidden, counted } = this.listed, { sorted } = this;
     by('hits-sort').hidden = !hits.some((hit) => hit.took !== null);
-    this.order = sorted ? [...hits].sort((one, other) => length(other) > length(one) ? 1 : length(other) < length(one) ? -1 : 0) : hits;
-    this.lists.show('hits', more ? `${hits.length} of the hits` : hits.length === 1 ? '1 hit' : `${hits.length} hits`,
+    this.order = sorted && !longest ? [...hits].sort((one, other) => length(other) > length(one) ? 1 : length(other) < length(one) ? -1 : 0) : hits;
+    this.lists.show('hits', hits.length < total || !counted ? `${count(hits.length)} of ${number(total, counted)} hits` : total === 1 ? '1 hit' : `${count(total)} hits`,
       this.order.map((hit) => [`${absolute(BigInt(hit.time_ps), 1000)} ${took(hit) && `(${took(hit)}) `}${hit.node < 0 ? '' : this.nodes(hit.node)}: ${hit.text}`,
         () => { this.now = hit; this.page.show(hit); }]),
-      this.order.indexOf(this.now), more && `There are ${more} ones${sorted ? ', which are not sorted here' : ''}. N goes on.`);
+      this.order.indexOf(this.now), this.notes(hits, before, after, longest, total, hidden, counted));
+  }
+
+  notes(hits, before, after, longest, total, hidden, counted) {
+    const more = [before ? 'earlier' : '', after ? 'later' : ''].filter(Boolean).join(' and '), { sorted } = this;
+    return [sorted && longest && hits.length < total ? 'These are the longest ones.' : '',
+      sorted && !longest && more ? `These ${hits.length} are sorted, not all hits.` : '',
+      more && `There are ${more} ones. N goes on.`,
+      hidden ? `Not listed: ${number(hidden, counted)} on hidden nodes.` : ''].filter(Boolean).join(' ');
   }
 }

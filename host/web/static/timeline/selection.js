@@ -18,11 +18,12 @@ function table(name, heads, rows) {
   return made;
 }
 
-// Shows the figures of an interval; `nodes` gives the name of a node, `byNode` makes a table.
-function show(found, from, to, nodes, byNode) {
-  const seconds = Number(to - from) / 1e12;
+// Shows the figures of an interval, or of the part of it in which there is a recording; `nodes` gives the name of a node, `byNode` makes a table.
+function show(found, nodes, byNode) {
+  const from = BigInt(found.from_ps), to = BigInt(found.to_ps), seconds = Number(to - from) / 1e12;
   const lines = [['from', absolute(from)], ['to', absolute(to)], ['duration', exact(to - from)], ...(found.framed ? [['events', count(found.events)]] : []), ['items', count(found.items)],
     ['nodes', `${count(found.of[0])} of ${count(found.of[1])}${found.of[0] < found.of[1] ? ', which are shown' : ''}`],
+    ...(found.hits ? [['hits', `${found.hits.counted ? '' : 'at least '}${count(found.hits.total)} of ${found.text}`]] : []),
     ['rate', quantity(found.items / seconds, ' items/s')],
     ['items lost', `${count(found.lost)}${found.edges ? `, and ${count(found.edges)} across its edges` : ''}`]];
   const list = document.createElement('dl');
@@ -46,12 +47,18 @@ function show(found, from, to, nodes, byNode) {
   byNode.hold(place);
 }
 
+// What the files have.
+function files({ framed, events, items, of: [own, all] }) {
+  return `Report and Export: ${framed ? `${count(events)} events, ` : ''}${count(items)} items of ${count(own)} of ${count(all)} nodes.${own < all ? ' Perfetto: all nodes.' : ''}`;
+}
+
 // The panel is of the interval between the cursors or, if it was opened without one, of the visible stretch: it is made
-// again when these move. It is of the nodes that are not hidden. Files are of the interval that the panel shows, and of all nodes.
+// again when these move. It is of the nodes that are not hidden. Files are of the interval and the nodes that the panel shows.
 export class Selection {
   // `nodes` gives the name of a node; `page` has the interval `between` the cursors or null, the stretch that is `shown`,
   // `seen`: a list of the nodes that are, or an empty text, and can `show` what was found, `complain`, and `perfetto`.
   constructor(lists, nodes, page) {
+    by('text').addEventListener('change', () => this.follow());
     Object.assign(this, { lists, nodes, page, interval: null, wanted: null, busy: false, visible: false, led: null });
     this.byNode = new ByNode(nodes, (kind, node, name) => this.lead(kind, node, name));
     by('statistics-close').addEventListener('click', () => this.close());
@@ -65,11 +72,14 @@ export class Selection {
     this.lists.open('statistics', false);
   }
 
+  // What the panel is of: an interval, nodes, and the text of a search.
+  of(between) { return [...between ?? this.page.shown(), this.page.seen(), by('text').value.trim()]; }
+
   async open() {
     const between = this.page.between();
     this.visible = !between;
     this.led = null;
-    this.wanted = [...between ?? this.page.shown(), this.page.seen()];
+    this.wanted = this.of(between);
     await this.make();
   }
 
@@ -79,7 +89,7 @@ export class Selection {
     try {
       const found = await answered(await ask('longest', { from, to, kind, node, name }));
       if (found) this.page.show(found);
-      this.led = [...this.page.shown(), this.page.seen()];
+      this.led = this.of(null);
       this.page.complain('');
     } catch (error) {
       this.page.complain(reason(error));
@@ -89,7 +99,7 @@ export class Selection {
   // Called after each change of the cursors or the picture.
   follow() {
     if (!this.wanted) return;
-    const between = this.page.between(), now = [...between ?? this.page.shown(), this.page.seen()];
+    const between = this.page.between(), now = this.of(between);
     if (between) this.visible = false;
     if (!between && !this.visible) { this.close(); return; }
     if (!between && same(now, this.led)) return;
@@ -107,10 +117,11 @@ export class Selection {
     this.busy = true;
     try {
       while (this.wanted && !same(this.wanted, this.interval)) {
-        const asked = this.wanted, [from, to, nodes] = asked;
-        const found = await (await ask('statistics', { from, to, ...(nodes && { nodes }) })).json();
+        const asked = this.wanted, [from, to, nodes, q] = asked;
+        const found = await (await ask('statistics', { from, to, ...(nodes && { nodes }), ...(q && { q }) })).json();
         if (!this.wanted) return;
-        show(found, from, to, this.nodes, this.byNode);
+        show({ ...found, text: q }, this.nodes, this.byNode);
+        by('selected-note').textContent = files(found);
         by('statistics-title').textContent = this.visible ? 'Visible stretch' : 'Selection';
         this.interval = asked;
       }
@@ -127,10 +138,10 @@ export class Selection {
 
   async file(kind) {
     if (!this.interval) return;
-    const buttons = by('statistics').querySelectorAll('.choices button'), [from, to] = this.interval;
+    const buttons = by('statistics').querySelectorAll('.choices button'), [from, to, nodes] = this.interval;
     buttons.forEach((button) => { button.disabled = true; });
     try {
-      await save(await ask('file', { kind, from, to }, 'POST'));
+      await save(await ask('file', { kind, from, to, ...(nodes && { nodes }) }, 'POST'));
       this.page.complain('');
     } catch (error) {
       this.page.complain(reason(error));

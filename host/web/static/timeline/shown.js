@@ -144,6 +144,9 @@ export class Shown {
   // The nodes that are not hidden.
   seen() { return Array.from({ length: this.count }, (_, node) => node).filter((node) => !this.away.has(node)); }
 
+  // These as ranges; empty: all.
+  visible() { return this.away.size ? ranges(this.seen()) || 'none' : ''; }
+
   // For the address.
   save(values) {
     for (const key of this.lanes.hidden) values.append('hide', typeof key === 'number' ? `s${key}` : `c${key}`);

@@ -35,7 +35,7 @@ const past = [], GROWS_MS = 400;
 const nodeName = (node) => about.node_names[node] ?? `node ${node}`;
 const words = new Words(by('card'), by('detail'), by('fields'), nodeName,
   async ({ from, node }) => (await ask('item', { at: from, node })).json());
-const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); linkSoon(); });
+const shows = new Shown(lanes, nodeName, () => { pointed = null; draw(); refresh(); linkSoon(); searching.filtered(); });
 const lists = new Lists(() => { draw(); refresh(); });
 
 // ------------------------------------------------------------------------------------ the server
@@ -50,7 +50,7 @@ async function refresh() {
       stale = false;
       const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
       const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
-        first: view.first, lanes: shownLanes() }));
+        first: view.first, lanes: shownLanes(), ...searching.only() }));
       picture = Object.assign(got, { from: BigInt(got.from_ps), span, unit: about.framed ? 'events' : 'items' });
       complain(got.trouble);
       if (view.wanted && picture.from === view.from) rechoose();
@@ -307,7 +307,8 @@ function inSight(time) {
 function pick(found, note) {
   if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
   else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
-  shows.away.delete(found.node);
+  // A search finds nothing on a hidden node; the place of a rule or of an answer in SQL may be on one.
+  if (shows.away.delete(found.node)) note = [note, `${nodeName(found.node)} was hidden, and is shown`].filter(Boolean).join('; ');
   choose({ kind: found.kind, node: found.node, name: found.text, from: BigInt(found.time_ps), to: found.end_ps === null ? null : BigInt(found.end_ps),
     other: found.other, got: found.received, colour: found.colour, why: found.why }, note);
   requestAnimationFrame(() => requestAnimationFrame(reveal));
@@ -329,7 +330,7 @@ function lead(found) {
 }
 
 const bookmarks = new Bookmarks(lists, () => address(), (text) => { location.hash = text; }, complain);
-const searching = new Search(words, lists, nodeName, { show, choose, complain });
+const searching = new Search(words, lists, nodeName, { show, choose, complain, visible: () => shows.visible() });
 
 const marking = { complain, show: (mark) => show({ ...mark, time_ps: mark.from, text: mark.name, end_ps: null }),
   changed: () => { lanes.marks = [...rules.marks, ...questions.marks]; draw(); } };
