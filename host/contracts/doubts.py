@@ -14,7 +14,7 @@ from hypermon.host.analysis.query import create_view
 from hypermon.host.contracts.events import Vocabulary
 from hypermon.host.contracts.trace import GAPS, MANY, Extent, Trace
 from hypermon.host.decode.decoded_run import DecodedRun
-from hypermon.host.decode.unrecorded import begun, cut_nodes, is_all_written, unrecorded
+from hypermon.host.decode.unrecorded import begun, cut_nodes, is_all_written, rejected, unrecorded
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import InputError
@@ -115,8 +115,9 @@ def _gaps(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnection, 
         if n:
             rows.append((node, extents[node].start, extents[node].end, n, cause, None))
 
-    for node, rejected in enumerate(done["rejected_per_node"]):
-        all_of(node, rejected, "filter")
+    for part, how in run.aligned_parts():
+        rows += [(node, max(lo, extents[node].start), min(hi, extents[node].end), count, "filter", None)
+                 for node, lo, hi, count in rejected(part, how, done)]
     for node, from_ps in unrecorded(run, done).items():
         rows.append((node, max(from_ps, extents[node].start), max(from_ps, extents[node].end), MANY, "unsure", None))
     for node in cut_nodes(run):

@@ -86,7 +86,8 @@ def gap_text(node: int, lo: int, hi: int, n: int, cause: str) -> str:
     if cause == "loss":
         return f"node {node} lost {counted}{' or more' if n >= MANY else ''} {between}"
     return {"aborted": f"node {node} began an item at {time_text(lo)} that is not complete",
-            "filter": f"{n:,} {items} that may be of node {node} {were} filtered out, or discarded by a trigger",
+            "filter": f"{n:,} {items} that may be of node {node} {were} filtered out, or discarded by a trigger, "
+                      f"{between}",
             "masked": f"{n:,} {items} that may be of node {node} {were} discarded by the event mask",
             "unsure": f"more of node {node} may be missing {between} than was counted",
             "start": f"nothing is known before {time_text(hi + 1)}, where the recording of node {node} begins",

@@ -68,7 +68,8 @@ class Summary:
     links_unsure, links_absent, links_restarted : only of a board with regeneration boards: links on which more may be
         lost than is counted, links of which nothing arrived, and links whose board was restarted or exchanged.
     changed : the file of the stream that is not as it was recorded, and why.
-    counted_until : as of :class:`.LossAccounting`; None if all losses are in rows.
+    counted_until, rejected_spans : as of :class:`.LossAccounting`; None if all losses are in rows, or if nothing was
+        rejected.
     others : see the members of :class:`.Ledger`.
     """
 
@@ -111,6 +112,7 @@ class Summary:
     faults: dict[str, int]
     changed: str | None
     counted_until: list[int] | None
+    rejected_spans: list[list[list[int]]] | None
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, without the links if there are none."""
@@ -119,7 +121,7 @@ class Summary:
 
 
 _LINKS = ("links_unsure", "links_absent", "links_restarted")
-_OPTIONAL = {*_LINKS, "counted_until"}
+_OPTIONAL = {*_LINKS, "counted_until", "rejected_spans"}
 
 
 def summary(ledger: Ledger, stream_size: int, begins: int = 0, changed: str | None = None) -> dict[str, Any]:
@@ -149,6 +151,7 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0, changed: str | No
         torn=ledger.torn, torn_bytes=ledger.torn_bytes,
         foreign_blocks=ledger.foreign, faults=ledger.faults, changed=changed,
         counted_until=None if accounted else ledger.counted_until,
+        rejected_spans=ledger.rejected_spans if any(ledger.rejected_spans) else None,
     ).as_dict()
 
 
@@ -214,7 +217,8 @@ def _shape(nodes: int) -> Shape:
     count = integer(-1, (1 << 64) - 1)
     kinds: dict[Any, Shape] = {
         int: count, bool: flag(), str | None: maybe(text()), dict[str, int]: mapping(count),
-        list[int]: listed(count, nodes, nodes), list[int] | None: listed(integer(0, 3), 0, 4)}
+        list[int]: listed(count, nodes, nodes), list[int] | None: listed(integer(0, 3), 0, 4),
+        list[list[list[int]]] | None: listed(listed(listed(integer(0, (1 << 64) - 1), 3, 3)), nodes, nodes)}
     shapes = {name: kinds[kind] for name, kind in get_type_hints(Summary).items()}
     optional = {name: shapes.pop(name) for name in _OPTIONAL} | {"counted_until": kinds[list[int]]}
     return table({**shapes, _MADE_OF: mapping(anything()), PARTS: _named, NEXT: _named},

@@ -104,6 +104,11 @@ def _marks(done: Sequence[dict[str, Any]]) -> dict[str, int]:
     return marks
 
 
+def _rejected_spans(done: dict[str, Any]) -> list[list[list[int]]]:
+    spans: list[list[list[int]]] = done.get("rejected_spans", [[]] * len(done["events_per_node"]))
+    return spans
+
+
 def _without_clock(part: RunDirectory) -> str | None:
     """Reports that the clock is missing by which a board's times were aligned."""
     recorded = (part.info.end or {}).get("clock") is not None
@@ -135,6 +140,8 @@ def _summary(run: RunDirectory, done: Sequence[dict[str, Any]], own: Sequence[Al
         "uncounted": any(one["uncounted"] for one in done), "followed": False,
         "marks": _marks(done), "changed": changed,
         "boards": [asdict(aligned) for aligned in own],
+        **({"rejected_spans": [spans for one in done for spans in _rejected_spans(one)]}
+           if all("rejected_spans" in one or not any(one["rejected_per_node"]) for one in done) else {}),
         **({} if all(one["accounted"] for one in done) else {"counted_until": [
             until for one in done for until in (
                 [-1] * len(one["events_per_node"]) if one["accounted"] else

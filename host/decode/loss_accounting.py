@@ -27,6 +27,8 @@ from hypermon.host.decode.overflows import Overflows
 
 __all__ = ["LossAccounting", "LossRow"]
 
+#: Clocks, at most, from an item to its place in a board's counters, which are copied for a census in five sweeps.
+_COUNTED_CLOCKS = 4096
 #: node, lost, from_ps, to_ps
 LossRow = tuple[int, int, int, int]
 
@@ -57,6 +59,8 @@ class LossAccounting:
     uncounted : a block is missing after the last census, so its contents are unknown.
     counted_until : for each node, the window from which on losses may be in no row; -1: all are in rows. For a stream
         that has been read to its end.
+    rejected_spans : for each node, first and last window between which items were rejected, and how many, in order. The
+        censuses tell, so a span is at least as long as the time between two of them.
     surplus : items that arrived, or that LOSS records call lost, but that the board's counts do not include: they are
         from blocks of other runs.
     """
@@ -100,6 +104,7 @@ class LossAccounting:
         self._counted: list[list[int]] | None = None
         # For every node: items that arrived, and items in records, beyond what the board counts.
         self._surplus = [[0, 0] for _ in range(nodes)]
+        self._rejects: list[list[list[int]]] = [[] for _ in range(nodes)]
 
     @property
     def linked(self) -> bool:
@@ -155,6 +160,13 @@ class LossAccounting:
                         census.time if census.refused(node) > self._recorded[node] == self._recorded_then[node]
                         else self._agreed[node]), 0) * (node >= census.lined)
                 for node, row in enumerate(census.counters)]
+
+    @property
+    def rejected_spans(self) -> list[list[list[int]]]:
+        lined = 0 if self.census is None else self.census.lined
+        # A line tells of what was rejected later.
+        return [[[0, self.last_time, sum(span[2] for span in spans)]] if spans and node < lined else spans
+                for node, spans in enumerate(self._rejects)]
 
     def causes(self) -> dict[str, int]:
         """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the node itself
@@ -239,6 +251,7 @@ class LossAccounting:
             self._recorded[node] += lost
 
     def _take_census(self, census: BoardCensus) -> None:
+        self._note_rejects(census)
         self.census = census
         self.started |= CensusFlag.START in census.flags
         self.stopped |= CensusFlag.STOP in census.flags
@@ -251,6 +264,22 @@ class LossAccounting:
         for node in range(self.nodes):
             if census.refused(node) == self._recorded[node]:
                 self._agreed[node] = census.time
+
+    def _note_rejects(self, census: BoardCensus) -> None:
+        """Notes between which times items were rejected: since the census before, which may count a little late."""
+        before = 0 if self.census is None else self.census.time
+        margin = self._hold + -(-_COUNTED_CLOCKS // self.scale.window_clocks)
+        old = self._counted if self.census is None else self.census.counters
+        for node, row in enumerate(census.counters):
+            more = row[Counter.REJECTED] - (old[node][Counter.REJECTED] if old else 0)
+            if more <= 0:
+                continue
+            first, last = max(before - margin, 0), census.time + margin
+            spans = self._rejects[node]
+            if spans and spans[-1][1] >= first:
+                spans[-1] = [spans[-1][0], last, spans[-1][2] + more]
+            else:
+                spans.append([first, last, more])
 
     def _count_missing(self, census: BoardCensus) -> None:
         """Counts what the link lost before this census, which closes the gap."""

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.directory import RunDirectory
 
 __all__ = ["END_PS", "absent", "begun", "cut_nodes", "discarded", "is_accounted", "is_all_written", "masked_events",
-           "unrecorded"]
+           "rejected", "unrecorded"]
 
 #: After every item, in picoseconds.
 END_PS = (1 << 63) - 1
@@ -98,17 +99,31 @@ def discarded(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int
         of, nodes = part.info.configuration, range(how.first_node, how.first_node + how.nodes)
         kept, fronts = of.get("nodes_kept"), part.info.identity.get("fronts") or []
         filters = bool(of.get("rate_limit")) or len(of.get("nibbles_kept") or range(16)) < 16
-        for own, node in enumerate(nodes):
-            front = own < len(fronts) and fronts[own] != "port"
-            if (isinstance(kept, list) and own not in kept) or (
-                    done["rejected_per_node"][node] and (filters or front)):
-                found.append((node, 0, END_PS))
+        found += [(node, 0, END_PS) for own, node in enumerate(nodes) if isinstance(kept, list) and own not in kept]
+        found += [(node, lo, hi) for node, lo, hi, _ in rejected(part, how, done)
+                  if filters or (node - how.first_node < len(fronts) and fronts[node - how.first_node] != "port")]
         pin = of.get("trigger_in")
         begins, ends = of.get("start") or pin in ("start", "both"), of.get("stop") or pin in ("stop", "both")
         if done["discarded"] and (begins or ends):
             first, last = _times_of(run, nodes)
             found += [(node, 0, END_PS if first is None else first) for node in nodes if begins or first is None]
             found += [(node, last + 1, END_PS) for node in nodes if ends and last is not None]
+    return found
+
+
+def rejected(part: RunDirectory, how: Alignment, done: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+    """Node, from_ps, to_ps, and how many: what a board's filters and front ends rejected between these times. A level
+    that a glitch filter rejected counts, too. What an accounting of an older version counts may be of any time.
+    """
+    found = []
+    for node in range(how.first_node, how.first_node + how.nodes):
+        count, spans = done["rejected_per_node"][node], done.get("rejected_spans")
+        if spans is None:
+            found += [(node, 0, END_PS, count)] * bool(count)
+            continue
+        for first, last, part_of in spans[node]:
+            low, high = how.times(np.array(part.info.scale.span_ps(first, last))).tolist()
+            found.append((node, low, high, part_of))
     return found
 
 

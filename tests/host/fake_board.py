@@ -78,6 +78,7 @@ class FakeBoard:
         self.kinds: list[tuple[BlockType, object]] = []
         self.sequence = self.host_sequence = self.time = self.frame_count = 0
         self.delivered, self.refused, self.lag, self.carried = Tally(), Tally(), Tally(), Tally()
+        self.rejected = Tally()
         self.queued = Tally()
 
     @property
@@ -146,7 +147,7 @@ class FakeBoard:
             payload += CENSUS_NODE.pack(
                 accepted=self.delivered[node] + self.queued[node], delivered=self.delivered[node],
                 lost_frame_fifo=lost[0], lost_node_fifo=lost[1], lost_vector_fifo=lost[2], carried=self.carried[node],
-                lag_max=self.lag[node])
+                lag_max=self.lag[node], rejected=self.rejected[node])
         payload += CENSUS_LINK.pack(refused=0, lost=0) * self.lined
         self._add(BlockType.CENSUS, payload, flags, self.time)
         return self

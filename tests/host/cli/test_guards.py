@@ -1,9 +1,12 @@
 """What keeps bad strobes out, from the command line: runts and floods are counted, and times stay true."""
 
 import json
+import random
+from collections import Counter
 
 import pytest
 from hypermon.host import cli
+from hypermon.host.decode.unrecorded import rejected
 from hypermon.host.run import open_run
 
 pytest.importorskip("amaranth")
@@ -49,6 +52,30 @@ def test_a_floating_strobe(tmp_path):
     assert figures["lost"] == 0
     recorded = json.loads((tmp_path / "run" / "recording.json").read_text())
     assert recorded["configuration"]["rate_limit"] == [10, 4096]
+
+
+@pytest.mark.parametrize("window", [1, 800])
+def test_when_items_were_rejected(tmp_path, window):
+    """Bursts of some nodes, seconds apart: each item that is missing was written in one of the spans."""
+    rng = random.Random(window)
+    bursts = [(rng.randrange(4), rng.randrange(5 * 10**6, 3 * 10**9)) for _ in range(6)]
+    written = {node: sorted({10**6, 3 * 10**9 + 10**7, *(begin + 300 * k for own, begin in bursts if own == node
+                                                        for k in range(rng.randrange(40, 90)))}) for node in range(4)}
+    rows = sorted(row for node, times in written.items() for row in strobes(times, node=node))
+    run_of = {}
+    for name, options in (("free", ()), ("limited", ("--rate-limit", "10/4096"))):
+        figures, events = sim(tmp_path, rows, *EXTENDED, "--window", str(window), *options, name=name)
+        run_of[name] = [[row["time_ps"] for row in events if row["node"] == node] for node in range(4)]
+    run = open_run(tmp_path / "limited")
+    spans = rejected(run, run.aligned_parts()[0][1], run.decode())
+    assert figures["rejected"] == sum(count for *_, count in spans) > 100
+    for node in range(4):
+        mine = [(lo, hi) for own, lo, hi, _ in spans if own == node]
+        missing = Counter(run_of["free"][node])
+        missing.subtract(Counter(run_of["limited"][node]))
+        assert sum(missing.values()) == figures["rejected_per_node"][node]
+        assert all(any(lo <= time <= hi for lo, hi in mine) for time, count in missing.items() if count)
+        assert sum(hi - lo for lo, hi in mine) <= 250 * 10**9 * sum(own == node for own, _ in bursts)
 
 
 @pytest.mark.parametrize(("options", "said"), [

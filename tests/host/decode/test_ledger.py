@@ -4,7 +4,7 @@ import random
 from collections import Counter as Tally
 
 import pytest
-from hypermon.hdl.layout import LATENCY, BlockType, Sink
+from hypermon.hdl.layout import LATENCY, BlockType, Counter, Sink, Window
 from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
@@ -92,6 +92,24 @@ def test_everything_is_counted_until_the_last_census_or_item():
                           (data[:3] + data[4:5], 15), (data[:3] + data[4:6], 51), (data[:4] + data[5:], 60),
                           (whole, -1)):
         assert account(board, b"".join(blocks))[0].counted_until == [until] * 2
+
+
+def test_what_was_rejected_is_between_two_censuses():
+    """The second span would begin within the first one, which is longer for it. A census that is lost widens it."""
+    def spans(*kept):
+        board = FakeBoard(nodes=2, window=Window.CLOCK).start()
+        for time, rejected in ((100_000, 0), (200_000, 3), (300_000, 4), (400_000, 4), (500_000, 4), (600_000, 9)):
+            board.rejected[1] = rejected
+            board.census(time=time)
+        board.stop(700_000)
+        ledger = account(board, b"".join(board.blocks[i] for i in kept or range(len(board.blocks))))[0]
+        assert ledger.counted(Counter.REJECTED) == [0, 9]
+        return ledger.rejected_spans
+
+    off = 4096
+    assert spans() == [[], [[100_000 - off, 300_000 + off, 4], [500_000 - off, 600_000 + off, 5]]]
+    assert spans(0, 3, 7) == [[], [[0, 700_000 + off, 9]]]
+    assert spans(0, 1, 2, 3, 5, 6, 7) == [[], [[100_000 - off, 300_000 + off, 4], [500_000 - off, 600_000 + off, 5]]]
 
 
 def test_missing_frames_are_placed_between_their_neighbours():

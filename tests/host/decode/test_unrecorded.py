@@ -10,7 +10,7 @@ from hypermon.hdl.layout import CensusFlag, Sink, Window
 from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.decode.unrecorded import END_PS, absent, masked_events, unrecorded
+from hypermon.host.decode.unrecorded import END_PS, absent, masked_events, rejected, unrecorded
 from hypermon.host.record.excerpt import trim
 from hypermon.host.record.joined import merge
 from hypermon.host.recording.info import RunInfo
@@ -157,10 +157,30 @@ def test_a_ring_among_several_boards(make_run, tmp_path, part):
         assert [own.start for own in trace.nodes] == [made.ps(0)] * 2 + [made.ps(begins) + 3 * 10**6] * 2
 
 
+def test_rejects_of_several_boards(make_run, tmp_path):
+    """Each board's spans are in its own windows; the judge takes them for gaps of these nodes."""
+    for name, count in (("one", 0), ("two", 5)):
+        made = board(2, 60)
+        made.rejected[1] = count
+        made.stop(9000)
+        make_run(made, name=name)
+    both = merge([tmp_path / "one", tmp_path / "two"], tmp_path / "both", {tmp_path / "two": 3 * 10**6})
+    done = both.decode()
+    assert done["rejected_spans"][:3] == [[], [], []]
+    [[first, last, count]] = done["rejected_spans"][3]
+    [_, (part, how)] = both.aligned_parts()
+    low, high = (time + 3 * 10**6 for time in part.info.scale.span_ps(first, last))
+    assert rejected(part, how, done) == [(3, low, high, 5)]
+    with opened_trace(both) as (trace, _):
+        end = trace.nodes[3].end
+        assert trace.db.execute("select node, lo, hi, n from gaps where cause = 'filter'").fetchall() == [
+            (3, max(low, trace.nodes[3].start), min(high, end), 5)]
+
+
 @pytest.mark.parametrize(("configuration", "fronts", "found"), [
     ({"nodes_kept": [0, 2]}, [], [(1, 0, None)]), ({"glitch_clocks": 3}, [], []),
-    ({"rate_limit": [1, 64]}, [], [(2, 0, None)]),
-    ({"nibbles_kept": [1, 2]}, [], [(2, 0, None)]), ({}, ["port", "port", "uart"], [(2, 0, None)]),
+    ({"rate_limit": [1, 64]}, [], [(2, None, None)]),
+    ({"nibbles_kept": [1, 2]}, [], [(2, None, None)]), ({}, ["port", "port", "uart"], [(2, None, None)]),
     ({}, ["uart", "uart", "port"], []), ({"start": "nibble=1"}, [], [(node, 0, 10) for node in range(3)]),
     ({"trigger_in": "start"}, [], [(node, 0, 10) for node in range(3)]),
     ({"stop": "nibble=1"}, [], [(node, 50, None) for node in range(3)]),
@@ -168,10 +188,14 @@ def test_a_ring_among_several_boards(make_run, tmp_path, part):
 def test_what_settings_made_a_board_discard(make_run, configuration, fronts, found):
     made = board(3, 60)
     run = make_run(made, configuration=configuration, identity={"fronts": fronts})
-    done = run.decode() | {"rejected_per_node": [0, 0, 5], "discarded": 7}
-    assert absent(run, done) == [
-        (node, made.ps(first) + 1 if to is None and first else made.ps(first) if first else 0,
-         END_PS if to is None else made.ps(to)) for node, first, to in found]
+    done = run.decode() | {"rejected_per_node": [0, 0, 5], "discarded": 7,
+                           "rejected_spans": [[], [], [[20, 30, 5]]]}
+    rejects = run.info.scale.span_ps(20, 30)
+    old = {name: value for name, value in done.items() if name != "rejected_spans"}
+    assert (2, 0, END_PS) in absent(run, old) or (2, None, None) not in found
+    assert absent(run, done) == [(node, *rejects) if first is None else (
+        node, made.ps(first) + 1 if to is None and first else made.ps(first) if first else 0,
+        END_PS if to is None else made.ps(to)) for node, first, to in found]
     assert absent(run, run.decode()) == [row for row in absent(run, done) if "nodes_kept" in configuration]
 
 
