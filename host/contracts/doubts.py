@@ -161,7 +161,7 @@ def _late_of(run: DecodedRun, done: dict[str, Any], db: duckdb.DuckDBPyConnectio
     late: int = done["lag_max"] if done["late_nibbles"] else 0
     if (done["stopped"] and is_all_written(run)) or run.info.scale.window_clocks == 1:
         return late
-    known, told = unrecorded(run, done), done["counted_until"] if is_all_written(run) else None
+    known, told = unrecorded(run, done), done.get("counted_until") if is_all_written(run) else None
     for part, how in run.aligned_parts():
         nodes = [node for node in range(how.first_node, how.first_node + how.nodes) if node in known]
         if not nodes:

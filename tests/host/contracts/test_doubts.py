@@ -1,5 +1,6 @@
 """What is not known of a RUN: losses, framing, filters, masks, ends."""
 
+import json
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.contracts.doubts import apart_of, kept_back, opened_trace, slack_of
 from hypermon.host.contracts.judge import judge
 from hypermon.host.contracts.trace import ENDLESS, MANY
+from hypermon.host.run import Run
 
 from tests.host.fake_board import FakeBoard
 from tests.host.items import TIMEOUT, in_blocks, play
@@ -100,6 +102,20 @@ def test_items_may_be_carried_after_the_last_census(make_run, cut, info, late):
         setattr(run.info, name, value)
     with opened_trace(run) as (trace, _):
         assert trace.slack_ps == 800_001 * (1 + late) + 10_000
+
+
+def test_an_accounting_that_does_not_state_until_when(make_run):
+    """Of an older version: any item may have been carried as far as the memory of a node reaches."""
+    board = FakeBoard(2).start().frames([(10, {0: 1})])
+    board.carried[0], board.lag[0] = 1, 1
+    run = make_run(board, board.census().data)
+    run.decode()
+    file = run.path / "decode.json"
+    done = json.loads(file.read_text())
+    del done["counted_until"], done["check"]
+    file.write_text(json.dumps(done))
+    with opened_trace(Run(run.path)) as (trace, _):
+        assert trace.slack_ps == 800_001 * (1 + 64) + 10_000
 
 
 def test_settings_cannot_be_changed(told):
