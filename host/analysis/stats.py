@@ -220,6 +220,9 @@ def completeness(figures: dict[str, Any]) -> str:
     cut = figures["cut_nodes"]
     rest = f"; {_nodes_text(cut)} {'is' if len(cut) == 1 else 'are'} not in this part of a run" if cut else ""
     if figures["complete"]:
+        aside = [f"{figures[name]:,} {name}" for name in ("rejected", "discarded") if figures[name]]
+        if aside:
+            return f"yes: nothing that the board accepted was lost; {', '.join(aside)}{rest}"
         return f"yes: nothing was lost{rest}"
     if not figures["accounted"]:
         return (f"no: the recording has no proper end, and everything after {duration_text(figures['duration_ps'])} is "

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypermon.host.analysis.stats import causes_text, headline, print_stats, regeneration_doubts
+from hypermon.host.analysis.stats import causes_text, completeness, headline, print_stats, regeneration_doubts
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.info import AT_RISK_S
@@ -40,6 +40,14 @@ def test_a_whole_run(run_cli, make_run):
     page = report_html(run)
     assert (row(page, "lost"), row(page, "complete"), row(page, "ended")) == (
         "nothing", "yes: nothing was lost", "test")
+
+
+@pytest.mark.parametrize(("rejected", "discarded", "said"), [
+    (8, 0, "8 rejected"), (0, 1234, "1,234 discarded"), (8, 3, "8 rejected, 3 discarded")])
+def test_what_was_not_accepted_is_said_beside_complete(make_run, rejected, discarded, said):
+    figures = make_run(random_run(FakeBoard(2), random.Random(1), 4)).stats()
+    text = completeness({**figures, "rejected": rejected, "discarded": discarded})
+    assert text == f"yes: nothing that the board accepted was lost; {said}"
 
 
 def lossy():
