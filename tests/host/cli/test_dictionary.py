@@ -94,7 +94,8 @@ def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
     assert out.endswith(": the dictionary is kept; it needs events: --framing event finds them in nibbles\n")
     status, out, err = run_cli("decode", run.path, "--framing", "event", "--dictionary", book)
     assert (status, err) == (0, [])
-    assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields\n")
+    assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields: "
+                        "2 of 3 events of node 0\n")
     book.unlink()
     first = (run.path / "framed.parquet").read_bytes()
     for _ in range(2):
