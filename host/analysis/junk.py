@@ -110,7 +110,7 @@ def of_nodes(junk: Junk) -> str:
 
 
 def _more(count: int) -> str:
-    return f", and of {count - _NAMED:,} more nodes" if count > _NAMED else ""
+    return f"; {count - _NAMED:,} more nodes likewise" if count > _NAMED else ""
 
 
 def _counted(others: int) -> str:

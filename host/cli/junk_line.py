@@ -54,7 +54,8 @@ def _causes(run: Run, some: bool) -> str:
     """``some`` : of some nodes only."""
     fronts = run.info.identity.get("fronts") or ("port",)
     causes = ("likely a wrong rate (--front-rate) or --mode" if {*fronts} <= {"uart", "swo"} else
-              "likely a data wire of it that is loose or exchanged, or a wrong --edge, --sample or --mode" if some else
+              "likely a data wire of that node that is loose or exchanged, or a wrong --edge, --sample or --mode"
+              if some else
               "likely a wrong --edge, --sample or --mode, or data wires in another order")
     return causes + (", or the dictionary of another program" if kept_dictionary(run) is not None else "")
 

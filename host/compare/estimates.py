@@ -182,7 +182,7 @@ class Quantile:
 
     Parameters
     ----------
-    share : of all values, those that the quantile is not less than.
+    share : of all values, those that the quantile is not less than. ``value``: the quantile.
     edges : values around the quantile; that of a draw is hardly ever above the last.
     reached : for each block, how many samples are not above each of them.
     counts : for each block, its samples.
@@ -233,7 +233,7 @@ def _edges(samples: Samples, bottom: int, top: int) -> Ints:
 
 def _bounding_shares(samples: Samples, share: float) -> list[float]:
     """The shares of the samples there are at which the quantile is if all missing samples are shorter than the others,
-    and if all are longer. None if it is known, or nothing is known of it."""
+    and if all are longer. Empty if it is known, or nothing is known of it."""
     if not samples.missing + samples.wrong or math.isinf(samples.missing + samples.wrong):
         return []
     count = len(samples.values)

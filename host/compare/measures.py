@@ -17,15 +17,16 @@ _Result = TypeVar("_Result")
 BLOCKS, _RUNS = 100, 10
 #: The limits that samples depend on, by their names in output.
 THRESHOLDS = {"blocks": BLOCKS, "runs": _RUNS}
-#: Intervals of a group that are in memory, at most, unless those of one name are more: 8 bytes each.
+#: Times of a group that are read at once, at most, unless those of one name are more. They and the intervals between
+#: them are in memory together, 8 bytes each.
 _MOST = 1 << 25
 
 
 class Measured(Mapping[Measure, Samples | Ratio]):
     """The measures of a group of recordings, in order.
 
-    Each is read when it is asked for, and not kept. Periods are read of several names at once: who asks in order reads
-    each recording a few times.
+    Each is read when it is asked for. Only rates, shares, and the periods that were read last are kept. Periods are
+    read of several names at once: who asks in order reads each recording a few times.
 
     Raises
     ------

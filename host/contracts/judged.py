@@ -16,7 +16,7 @@ __all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "c
 PLACES = 10
 #: How a violation is told, by the kind of rule: with the time that was measured, and without one.
 _VIOLATED = {
-    "response": ("the answer comes after {}", "there is no answer"),
+    "response": ("the answer comes after {}", "there is no answer in time"),
     "precedence": ("the last one that it needs came {} before", "none that it needs came before"),
     "absence": ("one comes after {}", "it is there"),
     "period": ("it is off by {}", ""),
@@ -25,6 +25,10 @@ _VIOLATED = {
     "order": ("", "it is out of order"),
     "exclusion": ("", "another one is inside"),
 }
+
+
+#: Kinds about events of two keys: the others of their gaps, ``hides``, may have hidden a trigger.
+_OF_TWO = ("response", "precedence", "absence")
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,8 @@ def _why(trace: Trace, rule: Rule, t: int, node: int, why: str | None, slack: in
     if near is not None:
         # A loss on the way to the start or the end explains as much, and sooner.
         mine = f" and node = {node}" if rule.same_node else ""
+        if rule.kind in _OF_TWO:
+            mine += " and not hides"        # of the events that are wanted
         row = trace.db.execute(f"select node, lo, hi, n, cause from g where {INNER} and {near}{mine} "
                                f"order by node <> {node}, {order} limit 1").fetchone()
     if row is None:

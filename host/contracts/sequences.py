@@ -222,7 +222,8 @@ def _together_by_key(trace: Trace, within: int, slack: int, nodes: int, scoped: 
     trace.db.execute(f"""create or replace temp table judged as
         with turns as (select key, min(t) as t, max(t) as last, count(distinct node) as nodes,
                               arg_min(node, t::hugeint * 65536 + node) as node{scoped[0]} from a group by key)
-        select turns.t, turns.node, last - turns.t as value,
+        select turns.t, turns.node,
+               case when nodes = {nodes} or last - turns.t > {far} then last - turns.t end as value,
                case when last - turns.t > {far} then {FAILED}
                     when key in (from absent) then {FAILED}
                     when nodes = {nodes} and last - turns.t <= {within - slack} then {OK}

@@ -59,7 +59,12 @@ def _link(one: Judged, place: Place) -> str:
 
 def _counts(one: Judged) -> str:
     """How many places there are; a loss is a place, and may be none of the instances."""
-    return f"{one.failed:,} violated and {one.undecided:,} undecided places, {one.instances:,} instances"
+    return (f"{one.failed:,} violated and {one.undecided:,} undecided {_plural('place', one.failed + one.undecided)}, "
+            f"{one.instances:,} {_plural('instance', one.instances)}")
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
 
 
 def _more(one: Judged) -> str | None:
@@ -67,7 +72,7 @@ def _more(one: Judged) -> str | None:
     listed = sum(place.failed for place in one.where)
     failed, undecided = one.failed - listed, one.undecided - (len(one.where) - listed)
     left = [f"{count:,} {what}" for count, what in ((failed, "violated"), (undecided, "undecided")) if count > 0]
-    return f"and {' and '.join(left)} places more" if left else None
+    return f"and {' and '.join(left)} {_plural('place', max(failed, 0) + max(undecided, 0))} more" if left else None
 
 
 def _reasons(one: Judged) -> list[str]:

@@ -103,8 +103,9 @@ class Alignment:
         if self.how == "first":
             way = "its time is the run's time"
         elif self.how == "stated":
-            apart = "not known" if self.uncertainty_ns is None else f"to {self.uncertainty_ns / 1000:,.2f} us"
-            way = f"by the offset that was stated: {self._offset_ms()} ms, {apart} because clocks drift"
+            apart = (self.uncertainty_ns or 0) / 1000
+            way = (f"by the offset that was stated: {self._offset_ms()} ms; since then, clocks drift by up to "
+                   f"{apart:,.2f} us")
         elif self.how == "together":
             way = "virtual: not aligned; it begins with the first"
         elif self.how == "wire" and self.uncertainty_ns is None:

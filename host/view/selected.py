@@ -80,7 +80,7 @@ def statistics(pictures: Pictures, from_ps: int, to_ps: int, only: Sequence[int]
 
 
 def _recorded(pictures: Pictures, from_ps: int, to_ps: int) -> tuple[int, int]:
-    """The part of an interval in which there is a recording; of one beside it, 1 ps."""
+    """The part of an interval in which there is a recording; of one beside it, all of it."""
     begin, end = pictures.extent
-    from_ps = max(min(from_ps, end - 1), begin)
-    return from_ps, max(min(to_ps, end), from_ps + 1)
+    low, high = max(from_ps, begin), min(to_ps, end)
+    return (low, high) if low < high else (from_ps, to_ps)

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from find_libpython import candidate_paths
 
 PROGRAM = Path(__file__).parents[2] / ".ci/libpython.py"
 fetch_libpython = runpy.run_path(str(PROGRAM))["fetch_libpython"]
+#: Its Python has the library in a package.
+DEBIAN = Path("/etc/debian_version").exists() and sys.base_prefix == "/usr"
 NAME = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
 #: Knows no package until its lists were updated, and then copies one.
 APT = """#!/bin/bash
@@ -47,8 +50,12 @@ def apt(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_is_unpacked_where_cocotb_looks(apt):
+@pytest.mark.parametrize("listed", [False, True])
+def test_it_is_unpacked_where_cocotb_looks(apt, listed):
+    if listed:
+        (apt / "updated").touch()
     fetch_libpython(apt / "venv")
+    assert str(Path(sys.prefix) / f"lib/{NAME}.so.1.0") in candidate_paths() or not DEBIAN
     assert [path.name for path in (apt / "venv/lib").iterdir()] == [f"{NAME}.so.1.0"]
     assert (apt / f"venv/lib/{NAME}.so.1.0").read_bytes() == b"library"
 
@@ -66,7 +73,7 @@ def test_it_is_one_line(tmp_path):
                f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')")
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PATH": str(tmp_path)},
                           capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 0         # lint and most tests do without
     [line] = done.stderr.splitlines()
     assert line.startswith(f"{NAME} is missing: ")
     assert line.endswith(f" On Debian: apt-get install {NAME}")

@@ -3,7 +3,7 @@
 import pytest
 from hypermon.host.contracts.judged import gap_text, time_text
 from hypermon.host.contracts.responses import absence
-from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.rules import Event, Rule
 from hypermon.host.contracts.trace import MANY
 
 from tests.host.contracts.traces import event, judged, traced
@@ -39,7 +39,9 @@ def test_places_are_ten_failures_first():
 @pytest.mark.parametrize(("kind", "items", "values", "events", "said", "value"), [
     ("response", [(5, 0, "a", 0), (45, 0, "b", 0)], {"max": 10}, ("after", "expect"), "the answer comes after 40 ps",
      40),
-    ("response", [(5, 0, "a", 0)], {"max": 10}, ("after", "expect"), "there is no answer", None),
+    ("response", [(5, 0, "a", 0)], {"max": 10}, ("after", "expect"), "there is no answer in time", None),
+    ("response", [(5, 0, "a", 0), (8, 0, "b", 0)], {"min": 10, "max": 20}, ("after", "expect"),
+     "there is no answer in time", None),
     ("precedence", [(5, 0, "b", 0), (45, 0, "a", 0)], {"within": 10}, ("event", "needs"),
      "the last one that it needs came 40 ps before", 40),
     ("absence", [(5, 0, "a", 0), (9, 0, "b", 0)], {"within": 10}, ("after", "event"), "one comes after 4 ps", 4),
@@ -55,6 +57,21 @@ def test_a_violation_says_by_how_much(kind, items, values, events, said, value):
     assert found.verdict == "fail"
     place = found.where[0]
     assert (place.why, place.value_ps) == (f"violated: {said}" if said else "violated", value)
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_loss_of_the_trigger_is_no_reason(lines):
+    """The answer may come after the end of the recording. What the asking node lost could only be another question."""
+    found = judged("response", [(90, 0, "a", 0)], [(0, 93, 94, 1)], same_node=False, end=100, max=50,
+                   events={"after": (Event("a", (0,)),), "expect": (Event("b", (1,)),)}, key=() if lines else ("k",))
+    assert {place.time_ps: place.why for place in found.where}[90] == (
+        "nothing is known after 0.0000000001 s, where the recording of node 1 ends")
+
+
+def test_a_node_that_is_missing_is_no_spread():
+    found = judged("together", [(55, 0, "a", 0), (57, 1, "a", 0), (85, 2, "a", 1)], nodes=3, key=("k",),
+                   events={"event": "a"}, end=200, within=10)
+    assert [place.why for place in found.where if place.failed] == ["violated: some nodes have none in time"] * 2
 
 
 def test_items_of_another_run_decide_nothing():

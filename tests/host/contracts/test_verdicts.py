@@ -50,7 +50,7 @@ def test_a_link_shows_what_was_measured(capsys):
     out = capsys.readouterr().out
     assert "#from=999950000000&span=5100000000&a=1000000000000&b=1005000000000" in out
     assert "and 14 violated and 26 undecided places more" in out
-    assert verdict_lines(Judged(rule, "fail", 9, 2, 1, None, places))[-1] == "  and 1 undecided places more"
+    assert verdict_lines(Judged(rule, "fail", 9, 2, 1, None, places))[-1] == "  and 1 undecided place more"
 
 
 def test_junit(tmp_path):

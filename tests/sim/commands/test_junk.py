@@ -115,7 +115,7 @@ def test_a_loose_wire_of_one_node_of_many(go, tmp_path, capsys):
     sim, decode = go(written, "--mode", "event", board=board)
     for line in (sim, decode):
         found = re.match(r"node 3: ([\d,]+) of its first ([\d,]+) items make no sense \(.+\); of the other 15 nodes: "
-                         r"0 of 600 \(reported from 25 % on\): likely a data wire of it that is loose", line)
+                         r"0 of 600 \(reported from 25 % on\): likely a data wire of that node that is loose", line)
         assert found, line
         assert int(found[1]) < 0.25 * 640       # of all nodes' items: below the limit
     [path] = [each for each in tmp_path.iterdir() if (each / "decode.json").exists()]

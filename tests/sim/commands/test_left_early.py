@@ -1,4 +1,4 @@
-"""A program in which a node leaves a barrier too early once in 10,000 times: rules fail there, and nowhere else."""
+"""A program in which a node leaves a barrier too early once in 10,000 times: a rule fails there, and nowhere else."""
 
 import json
 import random
@@ -19,7 +19,7 @@ within = "25 us"
 key = ["generation"]
 
 [[rule]]
-name = "all have entered when the first one leaves"
+name = "all enter within 25 us"
 kind = "together"
 event = "barrier_enter"
 within = "25 us"

@@ -55,8 +55,9 @@ export class Search {
   }
 
   async nothing(q, at) {
-    const { hidden, counted } = this.page.visible() ? await this.asked(q, at) : { hidden: 0 };
-    this.none(hidden ? `${q}: none on the nodes that are shown, ${number(hidden, counted)} on hidden nodes` : `${q}: none in the whole run`);
+    const { hidden, counted } = this.page.visible() ? await this.asked(q, at) : { hidden: 0, counted: true };
+    if (!hidden && !counted) this.none(`${q}: none on the nodes that are shown; hidden nodes were not searched to the end`);
+    else this.none(hidden ? `${q}: none on the nodes that are shown, ${number(hidden, counted)} on hidden nodes` : `${q}: none in the whole run`);
   }
 
   none(text) {
