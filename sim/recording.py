@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,15 @@ Stimulus = str | Path | Iterable[tuple[int, int, int]]
 
 class RulesNotMetError(AssertionError):
     """Rules that a RUN does not pass, with the reasons, and the RUN's directory."""
+
+
+def _place_of(board: str) -> Path:
+    """An empty directory whose lock is the board's. All users of a machine can lock it: they share the board."""
+    place = Path(tempfile.gettempdir(), f"hypermon-board-{hashlib.sha256(board.encode()).hexdigest()[:16]}")
+    with suppress(OSError):     # it is there; or it is another user's, or no directory, which its lock shows
+        place.mkdir()
+        place.chmod(0o755)      # whatever the umask is
+    return place
 
 
 class Recording:
@@ -85,9 +94,12 @@ class Recording:
         from hypermon.host.record.process import RecorderProcess
         from hypermon.host.recording.locking import locked
 
-        place = Path(tempfile.gettempdir(), f"hypermon-board-{hashlib.sha256(self.board.encode()).hexdigest()[:16]}")
-        place.mkdir(mode=0o700, exist_ok=True)
-        self._stack.enter_context(locked(place))
+        place = _place_of(self.board)
+        try:
+            self._stack.enter_context(locked(place))
+        except OSError as error:
+            raise HypermonError(f"{self.board}: {place} cannot be locked: {error.strerror or error}; its owner can "
+                                "remove it") from None
         self._process = RecorderProcess(self.board, self.path, self._options)
         until = time.monotonic() + _BEGIN_S
         while not self._process.figures and self._process.running and time.monotonic() < until:

@@ -1,11 +1,16 @@
 """The plugin for pytest, in a pytest of its own."""
 
+import os
 import re
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypermon.host.errors import HypermonError
+from hypermon.sim import recording
 
 from tests.patience import patience
 
@@ -71,3 +76,19 @@ def test_a_board_that_is_not_there(tmp_path):
     done = pytest_run(tmp_path, "--hypermon-board", "tcp:127.0.0.1:9", "test_it.py")
     assert "1 failed" in done.stdout, done.stdout + done.stderr
     assert "tcp:127.0.0.1:9: " in done.stdout
+
+
+def test_users_share_a_board(tmp_path, monkeypatch):
+    """The lock is another user's, too, whatever the umask of the first one was. One that cannot be had is one line."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    umask = os.umask(0o077)
+    try:
+        place = recording._place_of("usb:")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o755
+    assert recording._place_of("usb:") == place
+    place.rmdir()
+    place.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(HypermonError, match=f"^usb:: {place} cannot be locked: No such file or directory; its owner"):
+        recording.Recording("usb:", tmp_path / "run", None, [], None, False).__enter__()
