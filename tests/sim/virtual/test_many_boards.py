@@ -15,6 +15,7 @@ from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.echo import measure_echo, wire_of
 from hypermon.host.record.wiring import Wiring
+from hypermon.host.recording.clock import WallClock
 from hypermon.host.recording.drift_log import DriftLog
 from hypermon.sim.stimulus.stimulus import Edge, Stimulus
 from hypermon.sim.virtual.link import Oscillator, VirtualLink
@@ -110,7 +111,7 @@ def part_of(device: Device, follows: bool, path: Path) -> SimpleNamespace:
     configuration = {"follow": follows, "own_clock": follows and "drift" in device.identity.extras}
     info = SimpleNamespace(board=path.name, nodes=1, clock_hz=CLOCK_HZ, scale=device.scale, configuration=configuration,
                            end=None)
-    return SimpleNamespace(info=info, path=path)
+    return SimpleNamespace(info=info, path=path, clock=WallClock(0, 0.0, None))
 
 
 def holds(found: Measured, seed: int) -> None:
