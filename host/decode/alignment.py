@@ -39,6 +39,8 @@ ALIGNMENT = table({
 #: Clocks by which a board's time may be off because of one wire: its phase wanders within a clock, and the synchronizer
 #: may see a rise a clock late; without the mean of that phase, half a clock more.
 _MEASURED, _UNMEASURED = 1.0, 1.5
+#: The clock of a killed recording may have been saved this much before its last item: twice the time between savings.
+_UNSAVED_NS = 2 * 10**9
 #: Boards that are recorded together begin within seconds of each other, and times have 64 bits.
 _APART_PS = 30 * 86_400 * 10**12
 #: Ticks of a clock. Stamps are at least a quarter of a clock apart, so no two of them are rounded to the same tick.
@@ -165,8 +167,13 @@ def offsets(parts: Sequence[RunDirectory], wires: Wires = ()) -> list[Alignment]
     return [own for own, _ in _offsets(parts, wires)]
 
 
-def _offsets(parts: Sequence[RunDirectory], wires: Wires) -> list[tuple[Alignment, float | None]]:
+def _offsets(parts: Sequence[RunDirectory], wires: Wires,
+             last: Sequence[int] = ()) -> list[tuple[Alignment, float | None]]:
     """Like :func:`offsets`; also by how many clocks the wire to each board is unsure, besides its delay; None: unknown.
+
+    Parameters
+    ----------
+    last : the last window of each recording; none: not known yet.
     """
     found: list[tuple[Alignment, float | None]] = []
     first, base = parts[0], 0
@@ -177,7 +184,7 @@ def _offsets(parts: Sequence[RunDirectory], wires: Wires) -> list[tuple[Alignmen
         elif part.clock.how == "stated":
             found.append((_stated(first, part, base), None))
         elif info.configuration.get("follow"):
-            found.append(_by_wire(parts, board, wires, [own for own, _ in found], base))
+            found.append(_by_wire(parts, board, wires, [own for own, _ in found], base, last[board] if last else 0))
         elif (info.board.startswith("sim:") and first.info.board.startswith("sim:")
               and None in (part.clock.uncertainty_ns, first.clock.uncertainty_ns)):
             found.append((Alignment(info.board, base, info.nodes, "together", uncertainty_ns=None), None))
@@ -196,7 +203,7 @@ def align(parts: Sequence[RunDirectory], done: Sequence[dict[str, Any]], wires: 
     """
     # A board is aligned by wires if all boards between the first and it report that they followed.
     followed = [bool(summary["followed"]) for summary in done]
-    found = _offsets(parts, wires)
+    found = _offsets(parts, wires, [int(summary["last_time"]) for summary in done])
     aligned = []
     for board, (part, (own, _)) in enumerate(zip(parts, found, strict=True)):
         if own.how == "wire":
@@ -204,13 +211,25 @@ def align(parts: Sequence[RunDirectory], done: Sequence[dict[str, Any]], wires: 
             while above:
                 wandered = found[above][1]
                 led &= followed[above] and wandered is not None
-                clocks, above = clocks + (wandered or 0.0), _leader(wires, above)
+                clocks += (wandered or 0.0) + _untold_clocks(parts[above], done[above])
+                above = _leader(wires, above)
             sure = _wired_uncertainty_ns(_chain(wires, board), part.info.scale, clocks) if led else None
             own = replace(own, uncertainty_ns=sure)
         elif own.how == "stated":
             own = replace(own, uncertainty_ns=_drifted_ns(part, int(done[board]["last_time"])))
         aligned.append(own)
     return aligned
+
+
+def _untold_clocks(part: RunDirectory, summary: dict[str, Any]) -> float:
+    """By how many clocks a board that corrects its time may be off because its recording ends without the last census.
+
+    If the wave failed after the census before, nothing says so, and the board's time went on by its own crystal.
+    """
+    if summary["stopped"] or part.info.configuration.get("own_clock"):
+        return 0.0
+    windows = int(summary["last_time"]) - min(summary.get("counted_until") or [0])
+    return max(windows, 0) * part.info.scale.window_clocks * CRYSTALS_PPM * 1e-6
 
 
 def _drifted_ns(part: RunDirectory, last_time: int) -> int:
@@ -241,8 +260,8 @@ def _wired_ps(chain: Sequence[dict[str, Any]], clock_hz: int) -> int:
     return round(clocks * 10**12 / clock_hz) + sum(int(wire.get("delay_ps", 0)) for wire in chain)
 
 
-def _by_wire(parts: Sequence[RunDirectory], board: int, wires: Wires, above: Sequence[Alignment],
-             base: int) -> tuple[Alignment, float | None]:
+def _by_wire(parts: Sequence[RunDirectory], board: int, wires: Wires, above: Sequence[Alignment], base: int,
+             last: int) -> tuple[Alignment, float | None]:
     """A board that follows one of those before it."""
     part, chain = parts[board], _chain(wires, board)
     info, wire, leader = part.info, chain[0], _leader(wires, board)
@@ -259,7 +278,8 @@ def _by_wire(parts: Sequence[RunDirectory], board: int, wires: Wires, above: Seq
         clocks = info.scale.window_clocks
         until = (info.end or {}).get("duration_ps") or 0
         drift = fit_drift(marks, clocks << period_bits(clocks), round(until / clock_ps))
-        wandered = drift.unsure + 0.5 / _FINE_TICKS
+        # A killed recording has no duration. Its times are converted before its end is known.
+        wandered = drift.unsure_until((last + 1) * clocks) + 0.5 / _FINE_TICKS
         mine = np.array([info.scale.clocks_ps(int(clock)) for clock in drift.own], np.int64)
         theirs = mine + np.rint(drift.ahead * clock_ps).astype(np.int64) + ahead_ps
     elif len(above[leader].bends):
@@ -318,4 +338,5 @@ def _by_host(first: RunDirectory, part: RunDirectory, base: int) -> Alignment:
     sure = None
     if own.uncertainty_ns is not None and other.uncertainty_ns is not None:
         sure = own.uncertainty_ns + other.uncertainty_ns + (-(-10**9 // (2 * ticks)) if ticks else 0)
+        sure += sum(_UNSAVED_NS * CRYSTALS_PPM // 10**6 for one in (first, part) if one.info.end is None)
     return Alignment(part.info.board, base, part.info.nodes, "host clock", offset, drift, sure, ticks)

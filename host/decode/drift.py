@@ -40,12 +40,18 @@ THRESHOLDS = {"mean_clocks": 1 << _MEAN_BITS, "straight_clocks": _STRAIGHT, "ape
 class Drift(NamedTuple):
     """A line with bends: at clock ``own`` of the board, the clock of the board that it follows is ``own + ahead``.
 
-    The delay of the wire has to be added. The first and the last stretch continue for ever. ``unsure``: clocks.
+    The delay of the wire has to be added. The first and the last stretch continue for ever. ``unsure``: clocks, up to
+    the last point. ``grows``: clocks for each clock after it.
     """
 
     own: _Clocks
     ahead: _Ahead
     unsure: float
+    grows: float = 0.0
+
+    def unsure_until(self, clock: int) -> float:
+        """How far the times of a recording that ends at a clock may be off, in clocks."""
+        return self.unsure + self.grows * max(clock - int(self.own[-1]), 0)
 
 
 def fit_drift(marks: npt.NDArray[np.void], period: int, until: int = 0) -> Drift:
@@ -66,10 +72,10 @@ def fit_drift(marks: npt.NDArray[np.void], period: int, until: int = 0) -> Drift
         y, h = np.array([_FIRST, own[0], own[0] + 1]), np.array([_PHASE - _FIRST, ahead[0], ahead[0]], np.float64)
         return Drift(y, h, 1 + _APERTURE + DRIFT_CLOCKS / max(int(own[0]), 1))
     means = _means(own, ahead)
-    y, h, spans = _continued(*_straightened(*means), until)
+    y, h, spans, last = _continued(*_straightened(*means), until)
     drift = float(np.abs(np.diff(h) / np.diff(y)).max())
     off = float(np.abs(ahead - _at(own, y, h)).max()) + _APERTURE + drift * period / 2
-    return Drift(y, h, off * (1 + spans) + _wandered(*means))
+    return Drift(y, h, off * (1 + spans) + _wandered(*means), off / last)
 
 
 def _crossings(marks: npt.NDArray[np.void], period: int) -> tuple[_Clocks, _Clocks]:
@@ -125,8 +131,9 @@ def _straightened(y: _Clocks, h: _Ahead) -> tuple[_Clocks, _Ahead]:
     return y[kept], h[kept]
 
 
-def _continued(y: _Clocks, h: _Ahead, until: int) -> tuple[_Clocks, _Ahead, float]:
-    """The line with a stretch more on either side; and how long these are, compared with what their slopes are of."""
+def _continued(y: _Clocks, h: _Ahead, until: int) -> tuple[_Clocks, _Ahead, float, int]:
+    """The line with a stretch more on either side; how long these are, compared with what their slopes are of; and the
+    clocks of which the last slope is."""
     before, after = max(int(y[0]) - _FIRST, 1), max(until - int(y[-1]), 1)
     head = int(np.clip(np.searchsorted(y, y[0] + max(_TIMES * before, 2 << _MEAN_BITS)), 1, len(y) - 1))
     tail = int(np.clip(np.searchsorted(y, y[-1] - max(_TIMES * after, 2 << _MEAN_BITS)), 0, len(y) - 2))
@@ -135,7 +142,8 @@ def _continued(y: _Clocks, h: _Ahead, until: int) -> tuple[_Clocks, _Ahead, floa
     begin = float(np.clip(h[0] - slopes[0] * before, -_FIRST, 1 - _FIRST))
     ys = np.concatenate([[y[0] - before], y, [y[-1] + after]])
     hs = np.concatenate([[begin], h, [h[-1] + slopes[1] * after]])
-    return ys, hs, float(max(before / (y[head] - y[0]), after / (y[-1] - y[tail])))
+    last = int(y[-1] - y[tail])
+    return ys, hs, float(max(before / (y[head] - y[0]), after / last)), last
 
 
 def _at(own: _Clocks, y: _Clocks, h: _Ahead) -> _Ahead:

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypermon.host.decode.alignment import Alignment, offsets
+from hypermon.hdl.layout import Window
+from hypermon.host.blocks.times import TimeScale
+from hypermon.host.decode.alignment import Alignment, align, offsets
 from hypermon.host.recording.clock import WallClock
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ STAMPS = st.lists(st.integers(-100, 86_400 * 300_000_000), min_size=1, max_size=
 
 
 def recording(clock_hz, utc_ns=10**18, drift_ppm=0.0):
-    info = SimpleNamespace(board="uart:x", nodes=4, clock_hz=clock_hz, configuration={})
+    info = SimpleNamespace(board="uart:x", nodes=4, clock_hz=clock_hz, configuration={}, end={"duration_ps": 0})
     return SimpleNamespace(info=info, clock=WallClock(utc_ns, drift_ppm, 400, 9), path=None)
 
 
@@ -62,3 +64,35 @@ def test_the_first_board_and_wires_are_exact():
     times = np.array([-70, 1, 10**17 + 3])
     for own in offsets(parts):
         assert own.times(times).tolist() == times.tolist()
+
+
+def followed(stopped, last_time, counted_until=None):
+    """What a decoded recording says of a board that followed."""
+    return {"followed": True, "stopped": stopped, "last_time": last_time,
+            **({} if counted_until is None else {"counted_until": counted_until})}
+
+
+@pytest.mark.parametrize(("second", "third", "unsure"), [
+    (followed(True, 10**9), followed(True, 10**9), [25, 40]),
+    # 4,000,000 clocks after the last census at up to 100 ppm: 400 clocks.
+    (followed(False, 10**9, [996_000_000, 10**9, 998_000_000, 10**9]), followed(True, 10**9), [4025, 4040]),
+    (followed(True, 10**9), followed(False, 10**9, [996_000_000] * 4), [25, 4040]),
+    (followed(False, 10**6), followed(True, 10**9), [1025, 1040])])
+def test_a_wave_that_may_have_failed_unseen(second, third, unsure):
+    """After the last census of a recording that was killed, nothing says that the board followed."""
+    parts = [recording(100_000_000) for _ in range(3)]
+    for part in parts:
+        part.info.scale = TimeScale(100_000_000, Window.CLOCK, 0)
+        part.info.configuration["follow"] = part is not parts[0]
+    chain = [None, {"follows": 0}, {"follows": 1}]
+    first, *others = align(parts, [followed(True, 10**9), second, third], chain)
+    assert first.uncertainty_ns == 0
+    assert [own.uncertainty_ns for own in others] == unsure
+
+
+def test_a_clock_that_was_not_saved_at_the_end():
+    """Two seconds at 100 ppm for each recording that was killed."""
+    parts = [recording(100_000_000), recording(100_000_000)]
+    for killed in (0, 1):
+        parts[killed].info.end = None
+        assert offsets(parts)[1].uncertainty_ns == 800 + 200_000 * (killed + 1)

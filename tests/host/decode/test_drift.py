@@ -96,6 +96,18 @@ def test_marks_that_are_missing():
     assert off < 0.1
 
 
+@pytest.mark.parametrize("ppm", [0.1, 40, -100])
+@pytest.mark.parametrize("kept", [0.3, 0.7, 0.95])
+def test_an_end_that_is_known_later(ppm, kept):
+    """A killed recorder writes no duration, and its last marks may be missing: the line is fitted without them."""
+    marks, own, lead = played(ppm, 0.3, 10**9, aperture=0.1)
+    drift = fit_drift(marks[marks["clock"] < kept * own[-1]], PERIOD)
+    off = np.abs(at(drift, own) - lead)
+    assert (off <= [drift.unsure_until(int(clock)) for clock in own]).all()
+    before = int(drift.own[-1])
+    assert drift.unsure_until(before) == drift.unsure < drift.unsure_until(before + 10**8)
+
+
 @pytest.mark.parametrize("ppm", [5, -100, 300])
 def test_some_marks_of_many(ppm):
     """As a recorder keeps them."""
