@@ -187,8 +187,10 @@ class EventFramer:
             if since is not None and own[0] - since <= self._timeout_ps:
                 later = np.flatnonzero(restart[low + 1:high])
                 deaf[low:low + 1 + later[0] if len(later) else high] = True
+            if node in self._losses:    # those that are over for good are forgotten
+                self._losses[node] = [one for one in self._losses[node] if one[1] + self._timeout_ps >= own[0]]
             for from_ps, to_ps in self._losses.get(node, ()):
-                if to_ps + self._timeout_ps < own[0] or from_ps > own[-1]:
+                if from_ps > own[-1]:
                     continue
                 begin, seen = low + np.searchsorted(own, [from_ps, to_ps], side="right")
                 # A lost item is activity too: the silence counts from the last lost item.

@@ -25,6 +25,11 @@ class LiveLedger(Ledger):
         return self._hold * self.scale.stamp_window
 
     @property
+    def counted_late(self) -> int:
+        """The number of stamps by which a census may count a rejected item late."""
+        return self._counted_late * self.scale.stamp_window
+
+    @property
     def agreed(self) -> list[int]:
         """For each node, the window of the last census that counts no more refused items than the records before it."""
         return list(self._agreed)

@@ -265,10 +265,15 @@ class LossAccounting:
             if census.refused(node) == self._recorded[node]:
                 self._agreed[node] = census.time
 
+    @property
+    def _counted_late(self) -> int:
+        """The number of windows by which a census may count a rejected item late."""
+        return self._hold + -(-_COUNTED_CLOCKS // self.scale.window_clocks)
+
     def _note_rejects(self, census: BoardCensus) -> None:
         """Notes between which times items were rejected: since the census before, which may count a little late."""
         before = 0 if self.census is None else self.census.time
-        margin = self._hold + -(-_COUNTED_CLOCKS // self.scale.window_clocks)
+        margin = self._counted_late
         old = self._counted if self.census is None else self.census.counters
         for node, row in enumerate(census.counters):
             more = row[Counter.REJECTED] - (old[node][Counter.REJECTED] if old else 0)

@@ -7,9 +7,10 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.recording.info import RunInfo
 
 __all__ = ["END_PS", "absent", "begun", "cut_nodes", "discarded", "is_accounted", "is_all_written", "masked_events",
-           "rejected", "unrecorded"]
+           "rejected", "rejects_items", "unrecorded", "waits_for"]
 
 #: After every item, in picoseconds.
 END_PS = (1 << 63) - 1
@@ -97,18 +98,29 @@ def discarded(run: DecodedRun, done: dict[str, Any]) -> list[tuple[int, int, int
     found = []
     for part, how in run.aligned_parts():
         of, nodes = part.info.configuration, range(how.first_node, how.first_node + how.nodes)
-        kept, fronts = of.get("nodes_kept"), part.info.identity.get("fronts") or []
-        filters = bool(of.get("rate_limit")) or len(of.get("nibbles_kept") or range(16)) < 16
+        kept, filters = of.get("nodes_kept"), rejects_items(part.info)
         found += [(node, 0, END_PS) for own, node in enumerate(nodes) if isinstance(kept, list) and own not in kept]
         found += [(node, lo, hi) for node, lo, hi, _ in rejected(part, how, done)
-                  if filters or (node - how.first_node < len(fronts) and fronts[node - how.first_node] != "port")]
-        pin = of.get("trigger_in")
-        begins, ends = of.get("start") or pin in ("start", "both"), of.get("stop") or pin in ("stop", "both")
+                  if filters[node - how.first_node]]
+        begins, ends = waits_for("start", part.info), waits_for("stop", part.info)
         if done["discarded"] and (begins or ends):
             first, last = _times_of(run, nodes)
             found += [(node, 0, END_PS if first is None else first) for node in nodes if begins or first is None]
             found += [(node, last + 1, END_PS) for node in nodes if ends and last is not None]
     return found
+
+
+def rejects_items(info: RunInfo) -> list[bool]:
+    """For each node of a board, whether it may reject whole items: by a filter, or because its front end does."""
+    of, fronts = info.configuration, info.identity.get("fronts") or []
+    filters = bool(of.get("rate_limit")) or len(of.get("nibbles_kept") or range(16)) < 16
+    return [filters or (node < len(fronts) and fronts[node] != "port") for node in range(info.nodes)]
+
+
+def waits_for(trigger: str, info: RunInfo) -> bool:
+    """Whether a condition or a pin starts, or stops, what a board keeps; ``trigger``: ``start`` or ``stop``."""
+    of = info.configuration
+    return bool(of.get(trigger)) or of.get("trigger_in") in (trigger, "both")
 
 
 def rejected(part: RunDirectory, how: Alignment, done: dict[str, Any]) -> list[tuple[int, int, int, int]]:

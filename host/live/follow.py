@@ -18,7 +18,7 @@ from hypermon.host.blocks.blocks import Scanned, Torn
 from hypermon.host.decode.event_framing import EventFramer
 from hypermon.host.decode.ledger import LossRow, Rows
 from hypermon.host.decode.live_ledger import LiveLedger
-from hypermon.host.decode.unrecorded import END_PS
+from hypermon.host.decode.unrecorded import END_PS, rejects_items, waits_for
 from hypermon.host.errors import InputError
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import table_of
@@ -102,6 +102,9 @@ class Follow:
         self._said: dict[str, int] = {}
         window = 0 if begins is None else begins["window"]
         self._until_ps = self._begin_ps = self._scale.start_ps(window * self._scale.stamp_window)
+        # Whether a node may reject items, and until when they were told to the framer, in windows.
+        self._rejects, self._told = rejects_items(info), [-1] * info.nodes
+        self._waits = waits_for("start", info)
         if self._framer is not None and begins is not None:
             for node in range(info.nodes):      # a ring begins anywhere in an event
                 self._framer.lose(node, self._scale.start_ps(0), self._begin_ps)
@@ -116,7 +119,8 @@ class Follow:
         if any(row[Counter.ACCEPTED] != row[Counter.DELIVERED] for row in census.counters):
             at = min(at, self._ledger.newest)     # something older is still in the board
         self._hold(self._ledger.settle(at))
-        until_ps = self._scale.start_ps(max(at - self._ledger.hold, 0))
+        late = self._ledger.counted_late if self._framer is not None and any(self._rejects) else self._ledger.hold
+        until_ps = self._scale.start_ps(max(at - late, 0))
         yield from self._release(until_ps)
         self._until_ps = max(self._until_ps, until_ps)
 
@@ -192,6 +196,11 @@ class Follow:
         if self._framer is not None:
             for node, _, from_ps, to_ps in rows:
                 self._framer.lose(node, from_ps, to_ps)
+            for node, spans in enumerate(self._ledger.rejected_spans):
+                if self._rejects[node] and spans and spans[-1][1] > self._told[node]:
+                    first, last, _ = spans[-1]
+                    self._framer.lose(node, *self._scale.span_ps(max(first, self._told[node]), last))
+                    self._told[node] = last
         for row in rows:
             bisect.insort(self._losses, row, key=lambda loss: loss[2])
 
@@ -215,6 +224,12 @@ class Follow:
         """The events that become final, and the time before which no more begin."""
         assert self._framer is not None
         tables = []
+        if self._waits and nibbles is not None and len(nibbles):
+            census = self._ledger.census
+            if census is None or census.discarded:      # the trigger may have come inside an event
+                for node in range(self._ledger.nodes):
+                    self._framer.lose(node, self._scale.start_ps(0), nibbles["time_ps"][0].as_py())
+            self._waits = False
         if nibbles is not None:
             own = nibbles.filter(pc.is_valid(nibbles["nibble"]))
             tables.append(self._framer.add(*(own[name].to_numpy() for name in ("time_ps", "node", "nibble"))))

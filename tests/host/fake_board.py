@@ -66,6 +66,7 @@ class FakeBoard:
     -------
     blocks : the blocks so far.
     always : flags of every census. ``lined``: nodes on lines, of which every census has rows.
+    discarded : items that triggers and the mask of events have discarded, in every census from now on.
     queued : items that every node has in the board, by the next census.
     kinds : what each is: ``(type, contents)``; contents are frames, items, loss records or census flags.
     """
@@ -79,6 +80,7 @@ class FakeBoard:
         self.sequence = self.host_sequence = self.time = self.frame_count = 0
         self.delivered, self.refused, self.lag, self.carried = Tally(), Tally(), Tally(), Tally()
         self.rejected = Tally()
+        self.discarded = 0
         self.queued = Tally()
 
     @property
@@ -141,7 +143,7 @@ class FakeBoard:
 
     def census(self, flags=0, time=None):
         self.time = self.time if time is None else time
-        payload = CENSUS_BOARD.pack(frames=self.frame_count, flags=flags | self.always)
+        payload = CENSUS_BOARD.pack(frames=self.frame_count, flags=flags | self.always, discarded=self.discarded)
         for node in range(self.nodes):
             lost = [self.refused[node, cause] for cause in (1, 2, 4)]
             payload += CENSUS_NODE.pack(

@@ -120,23 +120,32 @@ def test_a_census_does_not_settle_what_is_still_in_the_board():
     assert [part.lost if isinstance(part, Loss) else part["nibble"].to_pylist() for part in parts] == [[1], 7, [2]]
 
 
-@pytest.mark.parametrize("losses", [False, True])
-def test_framed_events_are_those_of_decode(make_run, losses):
+@pytest.mark.parametrize(("cut", "configuration"), [
+    (None, {}), ("lost", {}), ("rejected", {"rate_limit": {"all": [3, 1024]}}), ("triggered", {"start": "node 1"})])
+def test_framed_events_are_those_of_decode(make_run, cut, configuration):
+    """Where a loss, a filter or a start trigger may have cut an event, nothing is framed until the next silence."""
     rng, board = random.Random(1), FakeBoard(4)
     board.start()
     stamp, last = 10, 0
     for k in range(300):
         node, payload = rng.randrange(4), bytes(rng.randrange(256) for _ in range(rng.randint(0, 14)))
-        for nibble in [len(payload) + 1, *(part for byte in (k & 255, *payload) for part in (byte & 15, byte >> 4))]:
+        nibbles = [len(payload) + 1, *(part for byte in (k & 255, *payload) for part in (byte & 15, byte >> 4))]
+        if cut == "rejected" and k % 20 == 7:
+            board.rejected.update([node])
+            del nibbles[0]
+        if cut == "triggered" and k < 5:
+            board.discarded += 1
+            del nibbles[0]
+        for nibble in nibbles:
             board.frames([(stamp, {node: nibble})])
             stamp += 1
-        if losses and k % 20 == 10:
+        if cut == "lost" and k % 20 == 10:
             board.loss([(node, 3, last, stamp - 1)])
         if k % 20 == 10:
             board.census(time=stamp)
             stamp += 20_000 * (k % 40 == 10)     # a silence, after which the framing is known again
         last = stamp
-    run = make_run(board.stop(stamp))
+    run = make_run(board.stop(stamp), configuration=configuration)
     framed_events(run)
     expected = run.sql("from framed").to_arrow_table().to_pylist()
     parts = fed(Follow(run.info, framing=True), board.data, 2000)
@@ -145,7 +154,9 @@ def test_framed_events_are_those_of_decode(make_run, losses):
     times = [part.from_ps if isinstance(part, Loss) else row["time_ps"] for part in parts
              for row in (part.to_pylist() if isinstance(part, pa.Table) else [None])]
     assert times == sorted(times)
-    assert any(row["aborted"] for row in rows) == losses
+    assert any(row["aborted"] for row in rows) == (cut is not None)
+    written = sum(not row["aborted"] for row in rows)
+    assert 300 - written == {None: 0}.get(cut, 300 - written) and written > 50
 
 
 def test_an_open_event_is_before_a_loss_after_its_beginning():
