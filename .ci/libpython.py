@@ -38,7 +38,7 @@ def fetch_libpython(prefix: Path) -> None:
             _run(folder, "apt-get", *own, "download", _NAME)
         for package in folder.glob("*.deb"):
             _run(folder, "dpkg-deb", "-x", str(package), str(folder / "root"))
-        libraries = [path for path in (folder / "root").rglob(f"{_NAME}.so.1.0") if not path.is_symlink()]
+        libraries = list((folder / "root").rglob(f"{_NAME}.so.1.0"))
         if not libraries:
             raise OSError(f"the package {_NAME} has no {_NAME}.so.1.0")
         new = prefix / "lib" / f"{_NAME}.so.new"

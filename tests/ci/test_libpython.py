@@ -37,9 +37,8 @@ def apt(tmp_path, monkeypatch):
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN/control").write_text(f"Package: {NAME}\nVersion: 1\nArchitecture: all\n"
                                          "Maintainer: x\nDescription: x\n")
-    (tree / "usr/lib/python/config").mkdir(parents=True)
+    (tree / "usr/lib").mkdir(parents=True)
     (tree / f"usr/lib/{NAME}.so.1.0").write_bytes(b"library")
-    (tree / f"usr/lib/python/config/{NAME}.so.1.0").symlink_to("../../nowhere")
     subprocess.run(["dpkg-deb", "-b", str(tree), str(tmp_path / "package.deb")], check=True, capture_output=True)
     program = tmp_path / "bin/apt-get"
     program.parent.mkdir()
