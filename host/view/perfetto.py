@@ -57,8 +57,12 @@ def refuse_trace(pictures: Pictures, from_ps: int, to_ps: int) -> None:
                             f"hypermon export {pictures.run.path} --to perfetto FILE)")
 
 
-def trace(pictures: Pictures, from_ps: int, to_ps: int) -> IO[bytes]:
+def trace(pictures: Pictures, from_ps: int, to_ps: int, nodes: list[int] | None = None) -> IO[bytes]:
     """A stretch of a run as a Perfetto trace: an open file that has no name, at its beginning.
+
+    Parameters
+    ----------
+    nodes : those that it has; None: all.
 
     Raises
     ------
@@ -75,9 +79,9 @@ def trace(pictures: Pictures, from_ps: int, to_ps: int) -> IO[bytes]:
     run = pictures.run
     file = tempfile.TemporaryFile(prefix="hypermon-")  # noqa: SIM115
     try:
-        selection = Selection(from_ps=from_ps, to_ps=to_ps)
+        selection = Selection(nodes, from_ps, to_ps)
         lost = outages(run.loss(), run.info.nodes, selection)
-        write_trace(file, tracks_of(run, selection), lost, title=run.path.resolve().name)
+        write_trace(file, tracks_of(run, selection), lost, title=run.path.resolve().name, nodes=nodes)
         file.seek(0)
     except BaseException:
         file.close()

@@ -245,13 +245,17 @@ async def _made_file(request: web.Request, pictures: Pictures) -> web.StreamResp
         raise web.HTTPConflict(text="another file is being made; try again later")
     own, of = nodes(request.query, pictures.run.info.nodes), ""
     if own is not None:
-        if not own:
-            raise web.HTTPConflict(text="no node is shown: the file would be empty")
+        _refuse_none(own)
         of = f"-nodes-{request.query['nodes']}" if len(request.query["nodes"]) <= _NAMED else f"-{len(own)}-nodes"
     words = [*command[:1], str(pictures.run.path.resolve()), *command[1:], *_interval(begin, end),
              *([] if own is None else [f"--nodes={','.join(map(str, own))}"]), *(["-o"] if kind == "report" else [])]
     async with request.app[_TRACING]:
         return await send_made_file(request, words, f"{kind}-{begin}{of}.{ending}")
+
+
+def _refuse_none(own: list[int] | None) -> None:
+    if own is not None and not own:
+        raise web.HTTPConflict(text="no node is shown: the file would be empty")
 
 
 def _interval(begin: int, end: int) -> list[str]:
@@ -264,14 +268,16 @@ def _interval(begin: int, end: int) -> list[str]:
 async def _may_perfetto(request: web.Request, pictures: Pictures) -> web.Response:
     """Whether Perfetto can show a stretch; otherwise a conflict with the reason."""
     begin, end = _stretch(request)
+    _refuse_none(nodes(request.query, pictures.run.info.nodes))
     await _made(request, pictures, lambda: refuse_trace(pictures, begin, end))
     return web.json_response({})
 
 
 async def _trace(request: web.Request, pictures: Pictures) -> web.StreamResponse:
     begin, end = _stretch(request)
+    own = nodes(request.query, pictures.run.info.nodes)
     async with request.app[_TRACING]:
-        with await _made(request, pictures, lambda: trace(pictures, begin, end)) as file:
+        with await _made(request, pictures, lambda: trace(pictures, begin, end, own)) as file:
             return await send_file(request, file, {})
 
 

@@ -261,12 +261,14 @@ def test_hits_and_files_of_shown_nodes(told, tmp_path):
         page.keyboard.press("Enter")
         page.locator("#statistics").wait_for()
         assert f"hits\n{hits} of begin\n" in page.inner_text("#statistics-text")
-        assert page.inner_text("#selected-note") == (
-            f"Report and Export: {len(rows)} events, 0 items of 2 of 4 nodes. Perfetto: all nodes.")
+        assert page.inner_text("#selected-note") == f"Files: {len(rows)} events, 0 items of 2 of 4 nodes."
         page.select_option("#format", "events")
         with page.expect_download() as download:
             page.click("#selected-export")
         assert download.value.suggested_filename == f"events-{BEGIN}-nodes-1.3.csv"
+        with page.context.expect_event("requestfinished", lambda one: "/perfetto/trace" in one.url) as traced:
+            page.click("#selected-perfetto")
+        assert f"?from={BEGIN}&to={END}&nodes=1.3&" in traced.value.url
         export(Run(story.path), "events", str(tmp_path / "own.csv"), Selection([1, 3], BEGIN, END))
         made = download.value.path().read_text()
         assert made == (tmp_path / "own.csv").read_text()

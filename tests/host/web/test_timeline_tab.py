@@ -300,8 +300,13 @@ def test_perfetto(story):
                   and (row["end_ps"] or row["lost_ps"] or end) >= begin]
         losses = [row for row in story.loss().to_pylist() if row["from_ps"] < end and row["to_ps"] >= begin]
         assert len(began) == len(states) + len(losses)
-        async with client.post("/timeline/perfetto", params={"from": begin, "to": end}) as answer:
-            assert answer.status == 200
+        part = pb.Trace.FromString(await asked(client, "/timeline/perfetto/trace", from_=begin, to=end, nodes="1"))
+        began = [packet for packet in part.packet if packet.track_event.type == kinds.TYPE_SLICE_BEGIN]
+        assert len(began) == sum(row["node"] == 1 for row in [*states, *losses]) > 0
+        for nodes, status in (("", 200), ("1", 200), ("none", 409)):
+            wanted = {"from": begin, "to": end, **({"nodes": nodes} if nodes else {})}
+            async with client.post("/timeline/perfetto", params=wanted) as answer:
+                assert answer.status == status
 
     within(story, work)
 

@@ -49,7 +49,7 @@ function show(found, nodes, byNode) {
 
 // What the files have.
 function files({ framed, events, items, of: [own, all] }) {
-  return `Report and Export: ${framed ? `${count(events)} events, ` : ''}${count(items)} items of ${count(own)} of ${count(all)} nodes.${own < all ? ' Perfetto: all nodes.' : ''}`;
+  return `Files: ${framed ? `${count(events)} events, ` : ''}${count(items)} items of ${count(own)} of ${count(all)} nodes.`;
 }
 
 // The panel is of the interval between the cursors or, if it was opened without one, of the visible stretch: it is made
@@ -151,13 +151,14 @@ export class Selection {
   }
 }
 
-// An interval in Perfetto's own interface, in a new tab. Its times are nanoseconds.
-export async function openPerfetto(from, to) {
+// An interval of some nodes in Perfetto's own interface, in a new tab. Its times are nanoseconds.
+export async function openPerfetto(from, to, nodes) {
   const tab = window.open('', '_blank');
   try {
-    await ask('perfetto', { from, to }, 'POST');
+    const of = { from, to, ...(nodes && { nodes }) };
+    await ask('perfetto', of, 'POST');
     const positive = (ps) => ps < 0n ? 0n : ps, here = location.href.split('#')[0];
-    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${wanted({ from, to })}`, here).href,
+    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${wanted(of)}`, here).href,
       visStart: positive(from) / 1000n, visEnd: positive(to) / 1000n + 1n });
     tab.location = new URL(`perfetto/#!/viewer?${values}`, here).href;
   } catch (error) {

@@ -379,9 +379,9 @@ function seen() {
 
 const selection = new Selection(lists, nodeName, { between, shown, seen, complain, perfetto, show: lead });
 
-async function perfetto([from, to]) {
+async function perfetto([from, to, nodes]) {
   try {
-    await openPerfetto(from < begin ? begin : from, to > end ? end : to);
+    await openPerfetto(from < begin ? begin : from, to > end ? end : to, nodes);
     complain('');
   } catch (error) {
     complain(reason(error));
@@ -416,7 +416,7 @@ const KEYS = { w: () => zoomed(.6), s: () => zoomed(1 / .6), '+': () => zoomed(.
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  p: () => perfetto(shown()), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), q: () => questions.toggle(), enter: () => selection.open(), l: laneMenu, ...dressed(restyle) };
+  p: () => perfetto([...shown(), seen()]), i: () => selects(), b: () => bookmarks.toggle(), r: () => rules.toggle(), q: () => questions.toggle(), enter: () => selection.open(), l: laneMenu, ...dressed(restyle) };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
@@ -433,7 +433,7 @@ document.addEventListener('keydown', (event) => {
 by('search').addEventListener('submit', (event) => { event.preventDefault(); find(false); });
 by('previous').addEventListener('click', () => find(true));
 by('now').addEventListener('click', now);
-by('perfetto').addEventListener('click', () => perfetto(shown()));
+by('perfetto').addEventListener('click', () => perfetto([...shown(), seen()]));
 by('select').addEventListener('click', () => selects());
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
