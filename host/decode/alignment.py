@@ -229,7 +229,8 @@ def _untold_clocks(part: RunDirectory, summary: dict[str, Any]) -> float:
     if summary["stopped"] or part.info.configuration.get("own_clock"):
         return 0.0
     windows = int(summary["last_time"]) - min(summary.get("counted_until") or [0])
-    return max(windows, 0) * part.info.scale.window_clocks * CRYSTALS_PPM * 1e-6
+    clocks: int = max(windows, 0) * part.info.scale.window_clocks
+    return clocks * CRYSTALS_PPM * 1e-6
 
 
 def _drifted_ns(part: RunDirectory, last_time: int) -> int:
