@@ -109,6 +109,14 @@ def test_too_many_of_all(told, monkeypatch, many):
         assert 100 < len(answer["arrows"]["rows"]) <= 600
         total = len(answer["arrows"]["rows"]) + answer["arrows"]["out"]
         assert total == pytest.approx(len(there), rel=0 if many > 10 else 0.01)
+        part, _ = pictured(await asked(client, "/timeline/picture", from_=begin, to=end, columns=100, first=0, lanes=64,
+                                       nodes="0-2"))
+        between = [row for row in there if row["sender"] < 3 and row["receiver"] < 3]
+        assert {(row[1], row[2]) for row in part["arrows"]["rows"]} == {(row["sender"], row["receiver"])
+                                                                        for row in between}
+        assert len(part["arrows"]["rows"]) + part["arrows"]["out"] == pytest.approx(
+            len(between), rel=0 if many > 10 else 0.01)
+        assert 600 < len(between) < len(there)
         loads = [row["value"] for row in counters if row["counter"] == "load" and row["node"] == 1
                  and begin <= row["time_ps"] < end]
         lines = [row for row in answer["counters"]["load"] if row[0] == 1]
