@@ -284,7 +284,7 @@ def test_a_part(played, tmp_path: Path, nodes: str | None) -> None:
 @pytest.mark.parametrize(("options", "sure", "doubted"), [
     (["--mask", "nodes=0x0fff"], True, True), (["--start", "nibble=13"], False, True),
     (["--stop", "nibble=13"], True, False),
-    (["--rate-limit", "3/1024"], False, False)])
+    (["--rate-limit", "9/1024"], True, True)])
 def test_what_a_board_discards(played, tmp_path: Path, options: list[str], sure: bool, doubted: bool) -> None:
     """Items that masks, triggers and filters discard are in no loss, and may have been between those that came."""
     folder, truth = played
