@@ -52,6 +52,7 @@ _PACKET, _TIMESTAMP = b"\x0a", b"\x40"
 _DIGITS, _LONGEST = np.array([1 << shift for shift in range(7, 63, 7)], np.int64), 16
 #: Kinds of packets that are kept without their times.
 _TIMELESS = 1 << 12
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 @dataclass(frozen=True)
@@ -119,27 +120,44 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
 
 
 def _write_plain(writer: "_Writer", batch: pa.RecordBatch) -> None:
-    """Items without a dictionary, as instants of their nodes; nibbles, of which there are most, many at once."""
-    nibbles = batch["nibble"] if "nibble" in batch.column_names else pa.nulls(len(batch), pa.uint8())
-    alone = pc.is_valid(nibbles)
-    for name in ("word", "event"):
-        if name in batch.column_names:
-            alone = pc.and_(alone, pc.is_null(batch[name]))
-    if "aborted" in batch.column_names:
-        alone = pc.and_not(alone, pc.fill_null(batch["aborted"], False))
-    own = batch.filter(alone)
-    if len(own):
-        times, nodes, values = (own[name].to_numpy() for name in ("time_ps", "node", "nibble"))
-        writer.instants(np.maximum(times // 1000, 0), nodes.astype(np.int64), values,
-                        [f"nibble {value}" for value in range(int(values.max()) + 1)])
-    if len(own) < len(batch):
-        for row in batch.filter(pc.invert(alone)).to_pylist():
-            name, said = plain({key: row.get(key) for key in PLAIN})
-            writer.event((row["node"] + 1) * _NODE_STRIDE, _INSTANT, _ns(row["time_ps"]), name, said)
+    """Items without a dictionary, as instants of their nodes: whole ones many at once, aborted ones one by one."""
+    nothing = pa.nulls(len(batch), pa.uint8())
+    nibble, word, event, payload, aborted = (batch[name] if name in batch.column_names else nothing
+                                             for name in ("nibble", "word", "event", "payload", "aborted"))
+    cut = pc.fill_null(aborted.cast(pa.bool_()), False)
+    events = pc.and_(pc.and_not(pc.is_valid(event), cut), pc.is_valid(payload))
+    words = pc.and_not(pc.and_not(pc.is_valid(word), cut), pc.is_valid(event))
+    nibbles = pc.and_not(pc.and_not(pc.and_not(pc.is_valid(nibble), cut), pc.is_valid(event)), pc.is_valid(word))
+    times = np.maximum(batch["time_ps"].to_numpy() // 1000, 0)
+    nodes = batch["node"].to_numpy().astype(np.int64)
+
+    def rows(chosen: pa.BooleanArray) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
+
+    if len(own := rows(nibbles)):
+        writer.instants(times[own], nodes[own], nibble.take(own).to_numpy(),
+                        [f"nibble {value}" for value in range(1 << 8)])
+    if len(own := rows(words)):
+        values = word.take(own).to_numpy().astype(np.int64)
+        writer.numbers(times[own], nodes[own], "word", "word", values)
+    if len(own := rows(events)):
+        writer.texts(times[own], nodes[own], event.take(own).to_numpy(), [f"event {value}" for value in range(1 << 8)],
+                     "payload", payload.take(own).cast(pa.binary()))
+    for row in batch.take(rows(pc.invert(pc.or_(pc.or_(nibbles, words), events)))).to_pylist():
+        name, said = plain({key: row.get(key) for key in PLAIN})
+        writer.event((row["node"] + 1) * _NODE_STRIDE, _INSTANT, _ns(row["time_ps"]), name, said)
 
 
 def _ns(time_ps: int) -> int:
     return max(time_ps // 1000, 0)
+
+
+def _varints(values: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.uint8]:
+    """Numbers that have as many digits in the wire format, a row for each."""
+    rows = np.empty((len(values), count), np.uint8)
+    for digit in range(count):
+        rows[:, digit] = values >> 7 * digit & 0x7f | (0x80 if digit < count - 1 else 0)
+    return rows
 
 
 def _varint(value: int) -> bytes:
@@ -165,7 +183,7 @@ class _Writer:
         self._pieces: list[bytes] = []
         self._held = 0
         #: Packets that differ in their time alone, without it.
-        self._timeless: dict[tuple[int, int, str | None], bytes] = {}
+        self._timeless: dict[tuple[int, int, str | None, tuple[str, str | int] | None], bytes] = {}
         self._events: dict[str, int] = {}
         self._arguments: dict[str, int] = {}
         first = self._packet()
@@ -228,19 +246,22 @@ class _Writer:
                 self._annotate(packet, event.debug_annotations.add(), key, value)
 
     def instants(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
-                 names: list[str]) -> None:
+                 names: Sequence[str], said: tuple[str, str | int, str | int] | None = None,
+                 values: npt.NDArray[np.uint8] | None = None) -> None:
         """Many instants at once: the time, the node, and the number of the name of each.
 
         The packets of the same length are made as the rows of a matrix of bytes. Their order in the file is not that of
         their times: a reader sorts packets by time.
+
+        Parameters
+        ----------
+        said : the name of a value that each has, and two such values: of as many bytes, none of which they share.
+        values : the bytes of these values, in the wire format, a row for each instant.
         """
-        used = (names[number] for number in np.flatnonzero(np.bincount(numbers)))
-        unknown = [name for name in used if name not in self._events]
-        if unknown:
-            packet = self._packet()
-            packet.sequence_flags = self._interned
-            for name in unknown:
-                self._number(packet, "event_names", self._events, name)
+        used = [names[number] for number in np.flatnonzero(np.bincount(numbers))]
+        self._introduce("event_names", self._events, used)
+        if said is not None:
+            self._introduce("debug_annotation_names", self._arguments, [said[0]])
         self.flush()
         # Without a sort, which would take most of the time: there are few kinds of packets, and few lengths.
         codes = nodes * len(names) + numbers
@@ -248,14 +269,16 @@ class _Writer:
         places = np.zeros(kinds[-1] + 1, np.int64)
         places[kinds] = np.arange(len(kinds))
         which = places[codes]
-        heads = [self._head((int(kind) // len(names) + 1) * _NODE_STRIDE, _INSTANT, names[int(kind) % len(names)])
-                 for kind in kinds]
+        heads, holes = zip(*(self._template((int(kind) // len(names) + 1) * _NODE_STRIDE, names[int(kind) % len(names)],
+                                            said) for kind in kinds), strict=True)
         sizes = np.array([len(head) for head in heads])
         digits = 1 + np.searchsorted(_DIGITS, times, side="right")
         lengths = sizes[which] * _LONGEST + digits
         for length in np.flatnonzero(np.bincount(lengths)).tolist():
             size, count = divmod(length, _LONGEST)
             own = np.flatnonzero(lengths == length)
+            # What a value is followed by differs in length, not what is before it.
+            [hole] = {holes[number] for number in np.flatnonzero(sizes == size)}
             table = np.zeros((len(heads), size), np.uint8)
             for number in np.flatnonzero(sizes == size):
                 table[number] = np.frombuffer(heads[number], np.uint8)
@@ -264,11 +287,52 @@ class _Writer:
             rows = np.empty((len(own), len(begin) + body), np.uint8)
             rows[:, :len(begin)] = np.frombuffer(begin, np.uint8)
             rows[:, len(begin):len(begin) + size] = table[which[own]]
+            if values is not None:
+                rows[:, len(begin) + hole:len(begin) + hole + values.shape[1]] = values[own]
             rows[:, len(begin) + size] = _TIMESTAMP[0]
-            for digit in range(count):
-                more = 0x80 if digit < count - 1 else 0
-                rows[:, len(begin) + size + 1 + digit] = times[own] >> 7 * digit & 0x7f | more
+            rows[:, len(begin) + size + 1:] = _varints(times[own], count)
             self._file.write(rows.tobytes())
+
+    def numbers(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], name: str, key: str,
+                values: npt.NDArray[np.int64]) -> None:
+        """Many instants of one name, each of which has a number that is not negative."""
+        digits = 1 + np.searchsorted(_DIGITS, values, side="right")
+        for count in np.flatnonzero(np.bincount(digits)).tolist():
+            own = np.flatnonzero(digits == count)
+            patterns = [sum(digit << 7 * place for place in range(count)) for digit in (1, 2)]
+            self.instants(times[own], nodes[own], np.zeros(len(own), np.uint8), [name], (key, *patterns),
+                          _varints(values[own], count))
+
+    def texts(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
+              names: Sequence[str], key: str, data: pa.BinaryArray) -> None:
+        """Many instants, each of which has bytes, as text in hexadecimal digits."""
+        offsets = np.frombuffer(data.buffers()[1], np.int32)[data.offset:data.offset + len(data) + 1].astype(np.int64)
+        content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
+        sizes = np.diff(offsets)
+        for size in np.flatnonzero(np.bincount(sizes)).tolist():
+            own = np.flatnonzero(sizes == size)
+            taken = content[offsets[own][:, None] + np.arange(size)]
+            digits = np.empty((len(own), 2 * size), np.uint8)
+            digits[:, ::2], digits[:, 1::2] = _HEX[taken >> 4], _HEX[taken & 15]
+            self.instants(times[own], nodes[own], numbers[own], names, (key, "0" * 2 * size, "f" * 2 * size), digits)
+
+    def _introduce(self, table: str, known: dict[str, int], names: Sequence[str]) -> None:
+        """Gives names numbers, in a packet before those that use them."""
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            packet = self._packet()
+            packet.sequence_flags = self._interned
+            for name in unknown:
+                self._number(packet, table, known, name)
+
+    def _template(self, track: int, name: str, said: tuple[str, str | int, str | int] | None) -> tuple[bytes, int]:
+        """An instant without its time, and where in it the bytes of its value begin."""
+        if said is None:
+            return self._head(track, _INSTANT, name), 0
+        key, *values = said
+        first, second = (np.frombuffer(self._head(track, _INSTANT, name, (key, value)), np.uint8) for value in values)
+        there = np.flatnonzero(first != second)
+        return first.tobytes(), int(there[0]) if len(there) else 0
 
     def _plain_event(self, track: int, kind: int, time: int, name: str | None) -> None:
         """An event of which only the time is new; packets made one by one take most of the time of a large trace."""
@@ -280,18 +344,20 @@ class _Writer:
         body = known + _TIMESTAMP + _varint(time)
         self._pieces.append(_PACKET + _varint(len(body)) + body)
 
-    def _head(self, track: int, kind: int, name: str | None) -> bytes:
-        """A packet without its time; the name is known."""
-        known = self._timeless.get((track, kind, name))
+    def _head(self, track: int, kind: int, name: str | None, said: tuple[str, str | int] | None = None) -> bytes:
+        """A packet without its time; the name is known, and so is that of the value that it has."""
+        known = self._timeless.get((track, kind, name, said))
         if known is None:
             packet = self._proto.TracePacket()
             packet.trusted_packet_sequence_id, packet.sequence_flags = 1, self._interned
             packet.track_event.type, packet.track_event.track_uuid = kind, track
             if name is not None:
                 packet.track_event.name_iid = self._events[name]
+            if said is not None:
+                self._annotate(packet, packet.track_event.debug_annotations.add(), *said)
             if len(self._timeless) >= _TIMELESS:
                 self._timeless.clear()
-            known = self._timeless[track, kind, name] = packet.SerializeToString()
+            known = self._timeless[track, kind, name, said] = packet.SerializeToString()
         return known
 
     def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:

@@ -19,7 +19,7 @@ from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.semantics import TABLES, create_views
 from hypermon.host.export import tracks
 from hypermon.host.export.perfetto import write_trace
-from hypermon.host.export.tracks import Tracks
+from hypermon.host.export.tracks import PLAIN, Tracks, plain
 from hypermon.host.tables.parquet import LOSS_SCHEMA
 
 from tests.host.external.trace_processor import query
@@ -226,6 +226,46 @@ def test_nibbles_that_are_written_together() -> None:
         wanted[f"hypermon/node {node}"].append((max(time // 1000, 0), 0, "aborted" if broken else f"nibble {value}"))
     assert {track: sorted(rows) for track, rows in found.items()} == {
         track: sorted(rows) for track, rows in wanted.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_items_that_are_written_together(seed: int) -> None:
+    """Bytes of every number, words of as many digits as there are, of many nodes and ids, at times of all lengths."""
+    rng, rows = random.Random(seed), []
+    for _ in range(4000):
+        node, time = rng.choice([0, 1, 15, 126, 127, 300]), rng.randrange(-(1 << 20), 1 << rng.randrange(20, 62))
+        one = {"time_ps": time, "node": node, "nibble": None, "word": None, "event": None, "payload": None,
+               "aborted": rng.random() < 0.02}
+        match rng.randrange(3):
+            case 0:
+                one["nibble"] = rng.randrange(16)
+            case 1:
+                one["word"] = rng.randrange(1 << rng.randrange(1, 33))
+            case _:
+                one["event"] = rng.choice([None, 3, 9, rng.randrange(256)]) if one["aborted"] else rng.randrange(256)
+                one["payload"] = rng.randbytes(rng.randrange(15))
+        rows.append(one)
+    kinds = {"time_ps": pa.int64(), "node": pa.int16(), "nibble": pa.uint8(), "word": pa.uint32(), "event": pa.uint8(),
+             "payload": pa.binary(), "aborted": pa.bool_()}
+    table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
+    trace = trace_pb2.Trace.FromString(write(table, nodes=301))
+    names, keys, found = dict[int, str](), dict[int, str](), []
+    for packet in trace.packet:
+        names |= {entry.iid: entry.name for entry in packet.interned_data.event_names}
+        keys |= {entry.iid: entry.name for entry in packet.interned_data.debug_annotation_names}
+        if packet.HasField("track_event"):
+            of = packet.track_event
+            assert (of.type, packet.sequence_flags, packet.trusted_packet_sequence_id) == (of.TYPE_INSTANT, 2, 1)
+            said = {keys[note.name_iid]: note.string_value if note.HasField("string_value") else note.int_value
+                    for note in of.debug_annotations}
+            found.append((packet.timestamp, of.track_uuid, names[of.name_iid], sorted(said.items())))
+    wanted = []
+    for row in rows:
+        name, said = plain({key: row[key] for key in PLAIN})
+        wanted.append((max(row["time_ps"] // 1000, 0), (row["node"] + 1) << 16, name, sorted(
+            (key, value.hex() if isinstance(value, bytes) else value) for key, value in said.items()
+            if value is not None)))
+    assert sorted(found) == sorted(wanted)
 
 
 @pytest.mark.parametrize("seed", range(3))
