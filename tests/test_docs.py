@@ -93,6 +93,18 @@ def test_named_files_exist(page):
     assert [name for name in names if not (ROOT / name).exists()] == []
 
 
+def test_named_tests_exist():
+    """A name that begins with ``test_`` is a test's or that of a file of tests."""
+    known = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        known |= {path.stem, *re.findall(r"^(?: *(?:async )?def )?(test_\w+)", path.read_text(), re.MULTILINE)}
+    assert known > {"test_docs", "test_named_tests_exist"}
+    for page in PAGES:
+        code_of = re.findall(r"`([^`\n]+)`", page.read_text())
+        named = {name for text in code_of for name in re.findall(r"\btest_\w+", text)}
+        assert sorted(named - known) == [], page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_named_make_targets_exist(page):
     known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

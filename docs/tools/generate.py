@@ -406,6 +406,14 @@ def resources() -> str:
     return table((names.get(name, name) for name in kept), ([row[name] for name in kept] for row in rows))
 
 
+def handwritten() -> str:
+    """The number of mutants in each list of those written by hand."""
+    lists = {"the gateware": "tests/mutation/handwritten.toml", "the host": "tests/mutation/handwritten-host.toml"}
+    texts = {what: (TOOLS.parents[1] / name).read_text() for what, name in lists.items()}
+    return table(("mutants of", "list", "number"),
+                 ((what, f"`{name}`", texts[what].count("[[mutant]]\n")) for what, name in lists.items()))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
@@ -419,7 +427,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "kinds-fit": kinds_fit,
     "kinds-cost": kinds_cost, "kinds-small": lambda: kinds_table(False), "kinds-large": lambda: kinds_table(True),
     "geometry": geometry, "commands": commands,
-    "packages": packages_map,
+    "packages": packages_map, "handwritten": handwritten,
     "driver-board-wires": DRIVER_BOARD["wires"], "driver-board-parts": DRIVER_BOARD["parts"],
 }
 

@@ -7,6 +7,7 @@ import numpy as np
 from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.freezes import THRESHOLDS as _OF_SOURCES
 from hypermon.studies.machine.analysis.freezes import sources
+from hypermon.studies.machine.analysis.reading import THRESHOLDS as _OF_READING
 from hypermon.studies.machine.analysis.reading import Floats, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves"]
@@ -19,8 +20,11 @@ _SHOWN = 12
 _FREEZE, _SLOW = 0.1, 0.02
 #: The parts of a sum of freezes are together as long as it, to this.
 _REST_MS = 0.01
+#: Periods, and lengths, of two nodes' freezes that differ by a smaller share are the same.
+_SAME_PERIOD, _SAME_LENGTH = 0.01, 0.001
 #: The limits that figures depend on, by name.
-THRESHOLDS = {"freeze": _FREEZE, "slow": _SLOW, "rest_ms": _REST_MS, **_OF_SOURCES}
+THRESHOLDS = {"freeze": _FREEZE, "slow": _SLOW, "rest_ms": _REST_MS, "same_period": _SAME_PERIOD,
+              "same_length": _SAME_LENGTH, **_OF_READING, **_OF_SOURCES}
 _KINDS = {0: "gsync", 1: "barrier", 2: "allreduce"}
 
 
@@ -70,10 +74,11 @@ def _parted(found: list[dict[str, Any]]) -> None:
     """
     for row in found:
         mine = [other for other in found if other["node"] == row["node"]]
-        theirs = [other for other in found if other["node"] != row["node"] and _same(other, row, "period_s", 0.01)]
+        theirs = [other for other in found
+                  if other["node"] != row["node"] and _same(other, row, "period_s", _SAME_PERIOD)]
         for alone in theirs:
-            shared = [other for other in theirs if _same(other, alone, "duration_ms", 0.001)]
-            there = any(_same(other, alone, "duration_ms", 0.001) for other in mine)
+            shared = [other for other in theirs if _same(other, alone, "duration_ms", _SAME_LENGTH)]
+            there = any(_same(other, alone, "duration_ms", _SAME_LENGTH) for other in mine)
             rest = row["duration_ms"] - alone["duration_ms"]
             if len(shared) > 1 and not there and any(abs(other["duration_ms"] - rest) < _REST_MS for other in mine):
                 row["duration_ms"] = alone["duration_ms"]

@@ -14,8 +14,12 @@ _ALIKE_MS, _TIMES = 0.03, 2
 _EXACT_MS = 0.004
 #: By how much a freeze may be late, as a share of its period, and in seconds.
 _LATE, _LATE_S = 0.2, 1.0
+#: If lengths scatter, a sum is as long as its parts to this many standard deviations for each part. The share of a
+#: series that may be missing.
+_SCATTER, _MISSING = 4, 0.1
 #: The limits that the sources depend on, by name.
-THRESHOLDS = {"alike_ms": _ALIKE_MS, "times": _TIMES, "exact_ms": _EXACT_MS, "late": _LATE, "late_s": _LATE_S}
+THRESHOLDS = {"alike_ms": _ALIKE_MS, "times": _TIMES, "exact_ms": _EXACT_MS, "late": _LATE, "late_s": _LATE_S,
+              "scatter": _SCATTER, "missing": _MISSING}
 
 
 class Found(NamedTuple):
@@ -53,7 +57,7 @@ def _groups(long_ms: Floats) -> list[Floats]:
 
 def _resolved(groups: list[Floats], simple: list[Floats], at_s: Floats, long_ms: Floats) -> list[tuple[float, Floats]]:
     """The times of each length that is not the sum of two or three others; those of a sum count for each of these."""
-    exact = max([_EXACT_MS, *(4 * float(np.std(long_ms[group])) for group in simple)])
+    exact = max([_EXACT_MS, *(_SCATTER * float(np.std(long_ms[group])) for group in simple)])
     own: list[tuple[float, list[Floats]]] = []
     # The shortest first: a sum is longer than its parts.
     for group in groups:
@@ -109,7 +113,7 @@ def series(at_s: Floats, end_s: float, blind: Floats, late_s: float, *, most_s: 
 def _followed(at_s: Floats, end_s: float, blind: Floats, period: float, late: float) -> list[int] | None:
     """The times that follow the first with that period; None if more than one in ten is missing, and more than one."""
     hits, missed, here = [0], 0, float(at_s[0])
-    lenient = max(1.0, 0.1 * (end_s - here) / period)
+    lenient = max(1.0, _MISSING * (end_s - here) / period)
     unexcused = 0
     while (here := here + period) <= end_s + late:
         right = min(int(np.searchsorted(at_s, here)), len(at_s) - 1)

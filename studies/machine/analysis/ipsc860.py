@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.messages import Messages, matched, portless, torn
+from hypermon.studies.machine.analysis.reading import THRESHOLDS as _OF_READING
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves", "distance", "plateau"]
 
-MACHINE, _PATH = 1, 1
+MACHINE, _PATH, _EXPERIMENTS = 1, 1, (1, 2, 3, 4, 5)
 _SEND, _RECEIVED, _ARRIVE, _LEAVE, _GSYNC = 0x10, 0x13, 0x18, 0x19, 0
 #: Longest message of the short form, and the longest whose times are linear.
 _SHORT, _LINEAR = 100, 1000
@@ -18,8 +19,13 @@ _SHORT, _LINEAR = 100, 1000
 _ASYMMETRY_US = 0.3
 #: A message that takes longer than this many times the mean of the path alone has waited.
 _WAITED = 1.05
+#: The two directions are compared by this many sizes, the smallest ones.
+_COMPARED = 200
+#: Sizes that are needed to look for a period of the times; the shortest period that is tried, and the step, bytes.
+_SIZES, _PERIOD, _PERIOD_STEP = 20, 400, 5
 #: The limits that figures depend on, by name.
-THRESHOLDS = {"short": _SHORT, "linear": _LINEAR, "asymmetry_us": _ASYMMETRY_US, "waited": _WAITED}
+THRESHOLDS = {"short": _SHORT, "linear": _LINEAR, "asymmetry_us": _ASYMMETRY_US, "waited": _WAITED,
+              "compared": _COMPARED, "sizes": _SIZES, "period": _PERIOD, "period_step": _PERIOD_STEP, **_OF_READING}
 
 
 def distance(source: Ints, target: Ints) -> Ints:
@@ -46,7 +52,7 @@ def analyse(run: Run) -> dict[str, Any]:
     spans = [program for program in reading.programs if program.machine == MACHINE]
     alone = messages.where(_inside(messages, [one for one in spans if one.experiment == _PATH]))
     ratios, left_out = _ratios(reading, messages, spans)
-    left_out += strange(reading, MACHINE, (1, 2, 3, 4, 5), (_SEND, _RECEIVED))
+    left_out += strange(reading, MACHINE, _EXPERIMENTS, (_SEND, _RECEIVED))
     none, absent = portless(reading, messages, spans)
     early = int((messages.one_way < 0).sum())
     asymmetry = _asymmetry(alone)
@@ -115,7 +121,7 @@ def _zero(messages: Messages) -> list[dict[str, Any]]:
 def plateau(messages: Messages) -> float | None:
     """The period, in bytes, of what is left of the times above 1000 bytes without their slope; None with few sizes."""
     own = messages.where(messages.size > _LINEAR)
-    if len(np.unique(own.size)) < 20:
+    if len(np.unique(own.size)) < _SIZES:
         return None
     hops = distance(own.source, own.target)
     _, at = np.unique(hops, return_inverse=True)
@@ -123,7 +129,7 @@ def plateau(messages: Messages) -> float | None:
     sizes, which = np.unique(own.size, return_inverse=True)
     size, mean = sizes.astype(float), np.bincount(which, times) / np.bincount(which)
     base = np.column_stack([np.ones(len(size)), size])
-    periods = np.arange(400.0, (size.max() - size.min()) / 2, 5.0)
+    periods = np.arange(float(_PERIOD), (size.max() - size.min()) / 2, _PERIOD_STEP)
     left = []
     for period in periods:
         waves = [wave(2 * np.pi * order * size / period) for order in (1, 2, 3) for wave in (np.cos, np.sin)]
@@ -250,7 +256,7 @@ def _asymmetry(messages: Messages) -> list[dict[str, Any]]:
         both = np.intersect1d(messages.size[there], messages.size[back])
         if not len(both):
             continue
-        means = [np.mean([messages.one_way[way & (messages.size == size)].mean() for size in both[:200]])
+        means = [np.mean([messages.one_way[way & (messages.size == size)].mean() for size in both[:_COMPARED]])
                  for way in (there, back)]
         half = float(means[0] - means[1]) / 2
         if abs(half) > _ASYMMETRY_US:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypermon.host.run import Run
 from hypermon.studies.machine.analysis.messages import Messages, matched, portless, torn
+from hypermon.studies.machine.analysis.reading import THRESHOLDS as _OF_READING
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves"]
@@ -18,10 +19,10 @@ MACHINE, _PING, _BOTH, _HOTSPOT = 4, 1, 2, 3
 _SEND, _SENT, _RECEIVE, _RECEIVED = 0x10, 0x11, 0x12, 0x13
 #: Rates are the slope above this size; steps of the latency are looked for where sizes are at most so far apart.
 _LARGE, _NEAR = 16_384, 16
-#: A step is at least this share of the largest one.
-_STEP = 0.2
+#: A step is at least this share of the largest one; neighbouring sizes that are needed to look for one.
+_STEP, _SIZES = 0.2, 10
 #: The limits that figures depend on, by name.
-THRESHOLDS = {"large": _LARGE, "near": _NEAR, "step": _STEP}
+THRESHOLDS = {"large": _LARGE, "near": _NEAR, "step": _STEP, "sizes": _SIZES, **_OF_READING}
 _OPERATIONS = {0: "put", 4: "get", 8: "mpi"}
 _MEMORIES = ("main", "elan")
 
@@ -158,7 +159,7 @@ def _step(times: dict[int, float], *, first: bool) -> int | None:
     """The size before the first or the largest step; None without sizes that are near one another."""
     near = [(low, times[high] - times[low]) for low, high in pairwise(sorted(times)) if high - low <= _NEAR and low]
     most = max((step for _, step in near), default=0.0)
-    if len(near) < 10 or most <= 0:
+    if len(near) < _SIZES or most <= 0:
         return None
     large = next(low for low, step in near if step >= (_STEP if first else 1) * most)
     # It is the first one only if all that is shorter takes as long as the shortest.

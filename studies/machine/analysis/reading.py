@@ -12,7 +12,7 @@ from hypermon.host.dictionary.run_dictionary import KEPT, kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 
-__all__ = ["BEGIN", "EventCost", "Floats", "Ints", "Program", "Reading", "losses", "read", "strange"]
+__all__ = ["BEGIN", "THRESHOLDS", "EventCost", "Floats", "Ints", "Program", "Reading", "losses", "read", "strange"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -39,6 +39,11 @@ _FIELDS: Forms = {
     0x29: [("step", "<u2"), ("peer", "<u2")],
 }
 _PS_PER_US = 1e6
+#: Two marks that are farther apart than this many times the median are not back to back. A loss that is this close to
+#: the begin of another port's program, us, may cover a begin of its own port.
+_PAUSE, _BEGIN_US = 20, 1000
+#: The limits that the figures of every machine depend on, by name.
+THRESHOLDS = {"pause": _PAUSE, "begin_us": _BEGIN_US}
 #: Names of the machines, as the command has them.
 _NAMES = {1: "ipsc860", 2: "asciq", 3: "sp2", 4: "qsnet"}
 
@@ -143,7 +148,7 @@ class Reading:
         step = np.diff(number)
         gap = np.diff(self.us[rows])
         good = (np.diff(self.port[rows]) == 0) & (step > 0) & (np.diff(rows) == 1)
-        good &= gap <= 20 * np.median(gap[good] / step[good]) * step if good.any() else good
+        good &= gap <= _PAUSE * np.median(gap[good] / step[good]) * step if good.any() else good
         return float(gap[good].sum() / step[good].sum()) if good.any() else None
 
     def _unpacked(self, event: int) -> npt.NDArray[np.void]:
@@ -183,7 +188,7 @@ class Reading:
         for _, begin, end in self.loss[self.loss[:, 0] == port]:
             if end < self.us[span.start] or begin > self.us[until - 1]:
                 continue
-            if np.any((begins >= begin - 1000) & (begins <= end + 1000)):
+            if np.any((begins >= begin - _BEGIN_US) & (begins <= end + _BEGIN_US)):
                 after = span.start + int(np.searchsorted(self.us[span.start:until], begin))
                 until = min(until, max(after, span.start + 1))
         self.node[span.start:until] = node

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
+from hypermon.studies.machine.analysis.reading import THRESHOLDS as _OF_READING
 from hypermon.studies.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 from hypermon.studies.machine.analysis.trains import THRESHOLDS as _OF_PERIODS
 from hypermon.studies.machine.analysis.trains import periods
@@ -13,14 +14,18 @@ __all__ = ["MACHINE", "THRESHOLDS", "analyse", "curves", "resampled"]
 
 MACHINE, _EXCHANGE, _ALL = 3, 1, 2
 _READY, _STEP = 0x28, 0x29
-#: An exchange is disturbed if it takes this much longer than the median, us; a node is idle if it waits longer.
-_DISTURBED_US, _IDLE_US = 2.0, 1.0
+#: An exchange is disturbed if it takes this much longer than the median, us, and by this many times the median distance
+#: from the median. A node is idle if it waits longer.
+_DISTURBED_US, _DISTURBED_TIMES, _IDLE_US = 2.0, 7.5, 1.0
+#: Exchanges that are needed to look for periods. Interruptions are placed to this many times the median exchange.
+_EXCHANGES, _PLACED = 100, 1.1
 #: The limits that figures depend on, by name.
-THRESHOLDS = {"disturbed_us": _DISTURBED_US, "idle_us": _IDLE_US, **_OF_PERIODS}
+THRESHOLDS = {"disturbed_us": _DISTURBED_US, "disturbed_times": _DISTURBED_TIMES, "idle_us": _IDLE_US,
+              "exchanges": _EXCHANGES, "placed": _PLACED, **_OF_READING, **_OF_PERIODS}
 #: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
 _RESAMPLED = 200_000
-#: Exchanges of the figure of interruptions over time.
-_SERIES = 3000
+#: Exchanges of the figure of interruptions over time; the width of a bin of the figure of durations, us.
+_SERIES, _BIN_US = 3000, 5
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -93,16 +98,17 @@ def _moments(times: Floats) -> dict[str, Any]:
 
 def _limit(times: Floats) -> float:
     """By how much more than the median an exchange takes that was disturbed."""
-    return max(_DISTURBED_US, 7.5 * float(np.median(np.abs(times - np.median(times)))))
+    return max(_DISTURBED_US, _DISTURBED_TIMES * float(np.median(np.abs(times - np.median(times)))))
 
 
 def _periods(at: Floats, times: Floats) -> list[float]:
     """The regular intervals, us, at which long exchanges come."""
-    if len(times) < 100:
+    if len(times) < _EXCHANGES:
         return []
     long = times > np.median(times) + _limit(times)
     placed = np.sort((at + times / 2)[long] / 1e6)
-    return [period * 1e6 for period in periods(placed, 1.1 * float(np.median(times)) / 1e6, float(at[-1]) / 1e6)]
+    late_s = _PLACED * float(np.median(times)) / 1e6
+    return [period * 1e6 for period in periods(placed, late_s, float(at[-1]) / 1e6)]
 
 
 def _all_to_all(reading: Reading, cost: float, left_out: list[str]) -> Any:
@@ -168,7 +174,7 @@ def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
     reading = read(run, MACHINE)
     cost = reading.cost_us(_READY)
     at, times = _exchange_times(reading, cost, [])
-    values, count = np.unique(np.floor(times / 5) * 5, return_counts=True)
+    values, count = np.unique(np.floor(times / _BIN_US) * _BIN_US, return_counts=True)
     whole = [one for one in reading.programs if one.machine == MACHINE and one.experiment == _ALL]
     idle, again = [], []
     two = [_own(reading, one, []) for one in whole if one.nodes == 2 and one.node == 0]

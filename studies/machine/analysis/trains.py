@@ -11,8 +11,16 @@ __all__ = ["THRESHOLDS", "periods"]
 _LEAST_S, _MOST_S, _SHARE, _LONG = 0.001, 0.05, 0.4, 8
 #: Periods that differ by less than this are the same.
 _ALIKE = 0.01
+#: No period is shorter than this many times the time to which an event is known. In a train whose period is refined,
+#: events may be off by this many times that time.
+_SHORTEST, _REFINED = 3, 1.5
+#: Two trains are half a period apart if every other event is early by more than this many standard errors.
+_ERRORS = 4
 #: The limits that the periods depend on, by name.
-THRESHOLDS = {"least_s": _LEAST_S, "most_s": _MOST_S, "share": _SHARE, "long": _LONG, "alike": _ALIKE}
+THRESHOLDS = {"least_s": _LEAST_S, "most_s": _MOST_S, "share": _SHARE, "long": _LONG, "alike": _ALIKE,
+              "shortest": _SHORTEST, "refined": _REFINED, "errors": _ERRORS}
+#: Distances, in periods, over which a period is refined.
+_FARTHER = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def periods(at_s: Floats, late_s: float, end_s: float) -> list[float]:
@@ -23,7 +31,7 @@ def periods(at_s: Floats, late_s: float, end_s: float) -> list[float]:
     at_s : of the events, in order. ``late_s``: how exactly each is known. ``end_s``: of the recording.
     """
     left, found = at_s, []
-    lag = max(_LEAST_S, 3 * late_s)
+    lag = max(_LEAST_S, _SHORTEST * late_s)
     while lag <= _MOST_S and len(left) > _LONG:
         chained = _chained(left, lag, late_s)
         if chained.sum() >= _SHARE * (left[-1] - left[0]) / lag:
@@ -63,15 +71,15 @@ def _linked(at_s: Floats, period: float, late_s: float) -> Floats:
 def _refined(at_s: Floats, lag: float, late_s: float) -> float:
     """The period, from events farther and farther apart."""
     period = lag
-    for many in (1, 1, 1, 2, 4, 8, 16, 32, 64, 128):
+    for many in _FARTHER:
         if many * period > (at_s[-1] - at_s[0]) / 3:
             break
-        chained = np.flatnonzero(_chained(at_s, period, 1.5 * late_s))
+        chained = np.flatnonzero(_chained(at_s, period, _REFINED * late_s))
         aim = at_s[chained] + many * period
         near = np.clip(np.searchsorted(at_s, aim), 1, len(at_s) - 1)
         near -= aim - at_s[near - 1] < at_s[near] - aim
         apart = at_s[near] - at_s[chained]
-        good = np.abs(apart - many * period) <= 1.5 * late_s
+        good = np.abs(apart - many * period) <= _REFINED * late_s
         if good.any():
             period = float(np.mean(apart[good])) / many
     return period
@@ -87,7 +95,7 @@ def _doubled(at_s: Floats, period: float, late_s: float) -> float:
         return period
     fitted = np.linalg.lstsq(matrix, own, rcond=None)[0]
     error = float(np.std(own - matrix @ fitted)) / len(own) ** 0.5
-    return 2 * period if abs(fitted[2]) > 4 * error else period
+    return 2 * period if abs(fitted[2]) > _ERRORS * error else period
 
 
 def _distinct(found: list[float]) -> list[float]:

@@ -1,5 +1,6 @@
 """Recordings in which something is missing: an analysis says so, and never fails."""
 
+import ast
 import importlib
 import json
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypermon.studies.machine.analysis import reading as reading_of
 from hypermon.studies.machine.core.session import Session
 from hypermon.studies.machine.machines import qsnet, sp2
 from hypermon.studies.machine.machines.commands import _EXPERIMENTS, Wish
@@ -64,12 +66,13 @@ def test_a_port_that_began_in_another_machine_is_left_alone(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "parts"), [
-    ("ipsc860", "ipsc860"), ("asciq", "asciq freezes"), ("sp2", "sp2 trains"), ("qsnet", "qsnet")])
+    ("ipsc860", "reading ipsc860"), ("asciq", "reading asciq freezes"), ("sp2", "reading sp2 trains"),
+    ("qsnet", "reading qsnet")])
 def test_every_limit_of_an_analysis_is_in_its_figures(monkeypatch, name, parts):
     """Each number in capitals is a limit, which the page explains, or is none of those here."""
     ids = {"_PATH", "_EXCHANGE", "_ALL", "_PING", "_BOTH", "_HOTSPOT", "_GSYNC", "_SEND", "_SENT", "_RECEIVE",
-           "_RECEIVED", "_ARRIVE", "_LEAVE", "_QUANTUM", "_READY"}
-    drawn = {"_SHOWN", "_SERIES", "_RESAMPLED"}
+           "_RECEIVED", "_ARRIVE", "_LEAVE", "_QUANTUM", "_READY", "_MARK_BYTES", "_PADDING", "_PS_PER_US"}
+    drawn = {"_SHOWN", "_SERIES", "_RESAMPLED", "_BIN_US"}
     experiment = next(iter(_EXPERIMENTS[name]))
     stated = analysed(monkeypatch, name, _EXPERIMENTS[name][experiment](experiment, WISHES[name]))["thresholds"]
     page = Path(whole_page.__file__).with_name("page.md").read_text("utf-8")
@@ -81,3 +84,18 @@ def test_every_limit_of_an_analysis_is_in_its_figures(monkeypatch, name, parts):
                     continue
                 assert stated[constant[1:].lower()] == value
     assert all(f"`{limit}`" in page for limit in stated)
+
+
+#: Numbers within functions that are no limits: units, roots, masks, widths of fields, and how texts and
+#: keys are made.
+_PLAIN = {0, 0.5, 1, 2, 3, 1000, 1e6, 24, 0xff, 0xffffff}
+_OTHERS = {"messages": {4, 5, 10, 20, 40}, "reading": {8, 16, 32, 62, 64}}
+
+
+def test_no_limit_is_within_a_function():
+    """Limits have names, by which the test above finds them."""
+    for path in Path(reading_of.__file__).parent.glob("*.py"):
+        within = {node.value for function in ast.walk(ast.parse(path.read_text("utf-8")))
+                  if isinstance(function, ast.FunctionDef) for node in ast.walk(function)
+                  if isinstance(node, ast.Constant) and type(node.value) in (int, float)}
+        assert within - _PLAIN - _OTHERS.get(path.stem, set()) == set(), path.name
