@@ -258,7 +258,7 @@ class _Writer:
         said : the name of a value that each has, and two such values: of as many bytes, none of which they share.
         values : the bytes of these values, in the wire format, a row for each instant.
         """
-        used = [names[number] for number in np.flatnonzero(np.bincount(numbers))]
+        used = [names[number] for number in np.flatnonzero(np.bincount(numbers)).tolist()]
         self._introduce("event_names", self._events, used)
         if said is not None:
             self._introduce("debug_annotation_names", self._arguments, [said[0]])
@@ -299,8 +299,8 @@ class _Writer:
         digits = 1 + np.searchsorted(_DIGITS, values, side="right")
         for count in np.flatnonzero(np.bincount(digits)).tolist():
             own = np.flatnonzero(digits == count)
-            patterns = [sum(digit << 7 * place for place in range(count)) for digit in (1, 2)]
-            self.instants(times[own], nodes[own], np.zeros(len(own), np.uint8), [name], (key, *patterns),
+            one = sum(1 << 7 * place for place in range(count))
+            self.instants(times[own], nodes[own], np.zeros(len(own), np.uint8), [name], (key, one, 2 * one),
                           _varints(values[own], count))
 
     def texts(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
