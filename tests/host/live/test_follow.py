@@ -121,7 +121,8 @@ def test_a_census_does_not_settle_what_is_still_in_the_board():
 
 
 @pytest.mark.parametrize(("cut", "configuration"), [
-    (None, {}), ("lost", {}), ("rejected", {"rate_limit": {"all": [3, 1024]}}), ("triggered", {"start": "node 1"})])
+    (None, {}), ("lost", {}), ("rejected", {"rate_limit": {"all": [3, 1024]}}), ("triggered", {"start": "node 1"})],
+    ids=["whole", "lost", "rejected", "triggered"])
 def test_framed_events_are_those_of_decode(make_run, cut, configuration):
     """Where a loss, a filter or a start trigger may have cut an event, nothing is framed until the next silence."""
     rng, board = random.Random(1), FakeBoard(4)
