@@ -126,18 +126,19 @@ def _zones(high: bool, slack: int, ordered: bool) -> str:
     extreme, sign = ("state <> 0", 1) if high else ("state <> 1", -1)
     h, name = int(high), "h" if high else "l"
     soon = f"range between current row and {max(slack - 1, 0)} following"
-    past = f"range between {slack} preceding and current row"
     by = "partition by node order by t"
-    # What lies beside the edge of a zone while it moves: edges before it have not moved yet. Those may follow it later,
-    # by as much as they can pass it.
+    past = f"({by} range between {slack} preceding and current row)"
+    # What is passed while the edge of a zone moves: edges before it are still at their stamps. They may follow later,
+    # as far as they can pass it; what a zone that is on had of their time was counted there.
     if ordered:
         beside = "y as near_end, not y as other_start, 0 as entered"
     else:
         # The order of the edges of this node is certain.
         beside = ("y or (next_owner <> node and lead(near) over own) as near_end, "
                   "if(owner = node, not y, other) as other_start, if(owner = node, 0, entered) as entered")
-    # A zone in which the scope may be on at any time begins, at the earliest, where what is known of the one before
-    # ends; and it is that much longer, unless the edges' order is certain.
+    # A zone of kind 2 begins when an item may have been lost, or the first of two edges may have come, at the earliest:
+    # no edge moves. It has ended when the last item that was lost has come, at the latest (scopes add the slack; they
+    # add none where the order is certain, and there, one edge ends this zone and begins the next one).
     fixed = "next_kind <> 2" + ("" if ordered else " and not (kind = 2 and next_kind = 3)")
     late = f"(opens and other_start{'' if ordered else ' and not (kind = 3 and prev_kind = 2)'})::int * {slack}"
     grown = f"(closes and near_end and {fixed})::int * {slack}"
@@ -151,9 +152,9 @@ def _zones(high: bool, slack: int, ordered: bool) -> str:
                sum(if(kind = 2, took * y::int + {grown} + {ended}, took + {grown} - {late})) as w{name}
         from (select node, zone, kind, until - t as took, y, ends, before, opens, closes, prev_kind, next_kind, {beside}
               from (select *, bool_or(y) over ({by} {soon}) as near, bool_or(not y) over ({by} {soon}) as other,
-                           coalesce(sum(ends * (t + {slack})) filter (kind <> 1 or opens) over ({by} {past})
-                                    - t * sum(ends) filter (kind <> 1 or opens) over ({by} {past}), 0) as entered
-                    from (select *, (before and not y)::int as ends
+                           sum(enters * (t + {slack})) over {past} - t * sum(enters) over {past} as entered
+                    from (select *, (before and not y)::int as ends,
+                                 (before and not y and (kind <> 1 or opens))::int as enters
                           from (select *, coalesce(lag(y) over own, y) as before, lag(kind) over own as prev_kind,
                                        lead(kind) over own as next_kind, lead(owner) over own as next_owner,
                                        zone is distinct from lag(zone) over own as opens,

@@ -181,6 +181,22 @@ def test_a_lost_begin_of_a_span(rows, losses, values, verdict):
     assert judged("duration", rows, WORK, SPAN, losses, same_node=True, **values).verdict == verdict
 
 
+@pytest.mark.parametrize(("lost_at", "undecided"), [(30, 2), (50, 0), (72, 1)])
+def test_a_span_whose_begin_was_lost_is_a_place(lost_at, undecided):
+    """And so is the loss; unless it was outside the scope, or came after the span's end."""
+    found = judged("duration", EDGES + items("y70 x74 y79"), WORK, SPAN, [(1, lost_at, lost_at + 1, 1)],
+                   same_node=True, max=5)
+    assert found.undecided == undecided
+
+
+def test_a_span_that_began_before_the_recording():
+    """It is in no scope, not even in one from the start of the recording; unless its begin was lost since."""
+    rule = {"scope": Scope((), event("e")), "events": SPAN, "same_node": True, "max": 5}
+    assert judged("duration", EDGES + items("y14 x20 y24"), **rule).verdict == "pass"
+    assert judged("duration", EDGES + items("y14 x20 y24"), losses=[(1, 12, 12, 1)], **rule).verdict == "undecided"
+    assert judged("duration", EDGES + items("y14 x20 y24"), losses=[(1, 60, 60, 1)], **rule).verdict == "pass"
+
+
 def test_a_lost_item_that_begins_both():
     """The scope, and a span."""
     rows, own = items("x20 y24 e30"), Scope(event("x"), event("e"))

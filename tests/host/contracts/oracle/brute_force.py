@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, product
 
 from tests.host.contracts.oracle.completions import EVENTS, Completion, Recorded, climbed, completion, made_up
 
-__all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible"]
+__all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible", "within"]
 
 
 def fits(rule, one, other):
