@@ -47,7 +47,7 @@ def prepare(trace: Trace, rule: Rule) -> None:
     if not (scope.begin and scope.end):     # nothing ends it, or begins it again: only losses before its edge matter
         unless = " and mark is null"
         trace.db.execute("delete from scope_gaps as x where exists (from scope_marks as own where own.lane = x.lane "
-                         "and own.t <= x.lo)")
+                         "and own.t < x.lo)")
     lanes = f"select unnest(range({len(trace.nodes) if scope.same_node else 1}))::smallint"
     first = 0 if scope.begin else 1
     order = "partition by lane order by t, turn, mark"
