@@ -16,7 +16,7 @@ _RESUMES = 4
 #: frame and is at least so much later in its frame than the one before; none is in the eight bits before the next
 #: frame's sync. The places of one frame take another one; then come two good frames, and the rest of one.
 _FOUND = 2 * LINK_FRAME_CLOCKS // _RESUMES + 4
-#: Frames without a lock after which the other samples are tried; frames with a lock count against them.
+#: Frames without a lock after which the other samples are tried; four frames with a lock make up for one.
 _PATIENCE = 72
 assert _FOUND < _PATIENCE
 
@@ -28,13 +28,13 @@ class LineAligner(wiring.Component):
     and which bit begins a frame. A position that looks like a sync is tried for a frame. The line is locked when two
     frames in a row have passed their check; it is searched again when four in a row have not. A search continues four
     bits after the position that was no frame, so it finds the frames after at most 61 positions. The other samples are
-    tried after 72 frames without a lock. A lock gives back as much patience as it lasts, not more: samples at the edge
-    of a bit are right for some frames now and then.
+    tried after 72 frames without a lock. A lock gives back a quarter of the time that it lasts, not more: samples at
+    the edge of a bit are right for some frames now and then.
 
     Parameters
     ----------
-    patience : number of frames without a lock after which the other samples are tried, if the line was locked for as
-        long before, or never; benches set other values.
+    patience : number of frames without a lock after which the other samples are tried, if the line was locked for four
+        times as long before, or never; benches set other values.
 
     Members
     -------
@@ -81,7 +81,7 @@ class LineAligner(wiring.Component):
             with m.If(~self.locked | (misses == _MISSES - 1)):
                 m.d.sync += [self.collecting.eq(0), self.locked.eq(0), self.trusted.eq(0)]
         with m.If(self.locked):
-            m.d.sync += left.eq(Mux(left == left.init, left, left + 1))
+            m.d.sync += left.eq(Mux(self.count[:2].any() | (left == left.init), left, left + 1))
         with m.Elif((left == 0) & ~self.good):
             m.d.sync += [left.eq(left.init), late.eq(~late), self.collecting.eq(0), self.trusted.eq(0)]
         return m

@@ -126,17 +126,18 @@ def test_patience_begins_when_the_lock_is_lost():
         assert {begin + count + k for k in range(4, 10)} <= good, "found again before the other samples are tried"
 
 
-def test_samples_that_are_right_for_some_frames_now_and_then():
+@pytest.mark.parametrize(("right", "left"), [(4, 60), (9, 110)])
+def test_samples_that_are_right_for_some_frames_now_and_then(right, left):
     """As those at the edge of a bit are. They are left for the other samples, which are right."""
     rng = random.Random(4)
     dut = Found(patience=24)
     good = set()
 
     async def bench(ctx):
-        for k in range(120):
+        for k in range(150):
             bits = frame(k, 0, [rng.randrange(256) for _ in range(27)])
             for at in range(0, 256, 2):
-                edge = [bit if k % 20 < 4 else rng.getrandbits(1) for bit in bits[at:at + 2]]
+                edge = [bit if k % 20 < right else rng.getrandbits(1) for bit in bits[at:at + 2]]
                 ctx.set(dut.samples, edge[0] | bits[at] << 1 | edge[1] << 2 | bits[at + 1] << 3)
                 await ctx.tick()
                 if ctx.get(dut.good):
@@ -144,8 +145,8 @@ def test_samples_that_are_right_for_some_frames_now_and_then():
 
     run(dut, bench)
     assert {2, 3, 22, 23} <= good, "locked with the samples at the edge"
-    assert not {6, 8, 10, 12, 30, 32} & good, "which are wrong then"
-    assert set(range(60, 119)) <= good
+    assert not {10, 12, 14, 16, 30, 32} & good, "which are wrong then"
+    assert set(range(left, 149)) <= good
 
 
 #: Bits after a place that was tried in vain at which the search continues, and frames without a lock after which the
