@@ -16,9 +16,10 @@ _CELL = "state, nz, chg, n, tos"
 
 
 def prepare(trace: Trace, rule: Rule) -> None:
-    """Creates the cells of a rule's scope: ``scope_cells`` (``lane``, ``t``, when a cell begins, its ``state``; and so
-    far: ``nz`` cells that are not outside, ``chg`` changes, ``n`` edges, ``tos`` ends), and ``scope_own``, the edges of
-    each node. Nothing is done if they are there.
+    """Creates the cells of a rule's scope: ``scope_cells`` (``lane``, ``t``, when a cell begins, its ``state``;
+    ``steady``: nothing changes it before the next cell; ``owner``: the node whose edge it begins with, if no other node
+    has one as near; and so far: ``nz`` cells that are not outside, ``chg`` changes, ``n`` edges, ``tos`` ends), and
+    ``scope_own``, the edges of each node. Nothing is done if they are there.
 
     A lane is a node if the scope is of each node, else 0.
     """
@@ -36,12 +37,15 @@ def prepare(trace: Trace, rule: Rule) -> None:
     trace.db.execute(f"""create or replace temp table scope_marks as
         with marks as (select {lane} as lane, node, t, 1::tinyint as mark from scope_begins
                        union all select {lane}, node, t, 0 from scope_ends)
-        select *, {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
+        select *, if(min(node) {_near(slack)} = max(node) {_near(slack)}, node, null) as owner,
+               {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
                   and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
     trace.db.execute(f"""create or replace temp table scope_gaps as
         select {lane} as lane, node, lo, hi + {slack} as hi from gaps_all
         where {trace.concerning(every)} and {INNER}""")
+    unless = ""
     if not (scope.begin and scope.end):     # nothing ends it, or begins it again: only losses before its edge matter
+        unless = " and mark is null"
         trace.db.execute("delete from scope_gaps as x where exists (from scope_marks as own where own.lane = x.lane "
                          "and own.t < x.lo)")
     lanes = f"select unnest(range({len(trace.nodes) if scope.same_node else 1}))::smallint"
@@ -49,20 +53,24 @@ def prepare(trace: Trace, rule: Rule) -> None:
     order = "partition by lane order by t, turn, mark"
     trace.db.execute(f"""create or replace temp table scope_cells as
         with points as (
-            select lane, t, if(mixed, 2, mark)::tinyint as mark, mark as edge, 0 as opens, 1 as turn from scope_marks
-            union all select lane, lo, null, null, 1, 0 from scope_gaps
-            union all select lane, hi, null, null, -1, 2 from scope_gaps
-            union all select *, -{FAR}, {first}, null, 0, -1 from ({lanes})),
+            select lane, t, if(mixed, 2, mark)::tinyint as mark, mark as edge, 0 as opens, 1 as turn, owner
+            from scope_marks
+            union all select lane, lo, null, null, 1, 0, null from scope_gaps
+            union all select lane, hi, null, null, -1, 2, null from scope_gaps
+            union all select *, -{FAR}, {first}, null, 0, -1, null from ({lanes})),
         opened as (select *, sum(opens) over ({order} rows unbounded preceding) as depth from points),
-        known as (select *, last_value(if(depth > 0, 2, mark) ignore nulls) over ({order} rows unbounded preceding)
-                            as state, row_number() over ({order}) as nth from opened),
-        summed as (select lane, t, nth, state::tinyint as state, nth - 1 as n, turn, mark,
+        known as (select *, last_value(if(depth > 0{unless}, 2, mark) ignore nulls) over so_far as state,
+                            row_number() over ({order}) as nth,
+                            depth = 0 and last_value(if(depth > 0, true, mark <> 2) ignore nulls) over so_far as steady
+                  from opened window so_far as ({order} rows unbounded preceding)),
+        summed as (select lane, t, nth, state::tinyint as state, steady, owner, nth - 1 as n, turn, mark,
                           sum((state <> 0)::int) over ({order} rows unbounded preceding)::bigint as nz,
                           sum(coalesce(edge = 0, false)::int) over ({order} rows unbounded preceding)::bigint as tos,
                           state <> lag(state) over ({order}) as changed from known),
         changes as (select *, coalesce(sum(changed::int) over ({order} rows unbounded preceding), 0)::bigint as chg
                     from summed)
-        select lane, t, max_by(state, nth) as state, max(nz) as nz, max(chg) as chg, max(n) as n, max(tos) as tos
+        select lane, t, max_by(state, nth) as state, max_by(steady, nth) as steady, arg_max_null(owner, nth) as owner,
+               max(nz) as nz, max(chg) as chg, max(n) as n, max(tos) as tos
         from changes group by lane, t""")
     trace.db.execute("""create or replace temp table scope_own as
         select lane, node, t, sum(count(*)) over (partition by lane, node order by t rows unbounded preceding)::bigint
@@ -149,15 +157,27 @@ def keep_inside(trace: Trace, rule: Rule) -> None:
     trace.db.execute("create or replace temp table judged as from scoped")
 
 
-def hiding(trace: Trace, rule: Rule, hides: str) -> str:
-    """The condition on ``g`` for gaps that could hide a violation in the scope, among those that could hide one."""
+def hiding(trace: Trace, rule: Rule, hides: str, alone: bool = False) -> str:
+    """The condition on ``g`` for gaps that could hide a violation in the scope, among those that could hide one. Adds
+    ``in_scope`` to ``g``: whether an item that was lost may be in the scope.
+
+    alone : a violation needs an event of the rule that is in the scope. If one item was lost, it has not begun the
+        scope as well, unless an event does both: then the scope was on before, or began with another item.
+    """
     prepare(trace, rule)
     slack = margin(trace, rule)
     before = 0 if exact(trace, rule) else slack + 1
     lane = "x.node" if rule.scope is not None and rule.scope.same_node else "x.node * 0"
+    only = "false"
+    if alone and rule.scope is not None and trace.differ(
+            [event for own in rule.events.values() for event in own], rule.scope.begin):
+        # Nothing but the begin and the end of this gap is known of the scope at this time.
+        only = f"""x.n = 1 and f.state = 0 and h.n - f.n = 2
+                   and (x.node, x.lo, x.hi + {slack}) in (select node, lo, hi from scope_gaps)"""
     trace.db.execute(f"""create or replace temp table g as
-        select x.*, l.state <> 0 or h.nz > l.nz as in_scope
+        select x.*, (l.state <> 0 or h.nz > l.nz) and not ({only}) as in_scope
         from (select *, {hides} as hidden from g) as x
+        asof join scope_cells as f on f.lane = {lane} and f.t <= greatest(x.lo - {slack + 1}, -{FAR})
         asof join scope_cells as l on l.lane = {lane} and l.t <= greatest(x.lo - {before}, -{FAR})
         asof join scope_cells as h on h.lane = {lane} and h.t <= x.hi + {slack}""")
     return "hidden and in_scope"

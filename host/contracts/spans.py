@@ -5,12 +5,14 @@ For ``duration``, an end ends the most recently begun span of its key, as in the
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, is_calm, last_gap
+from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
 from hypermon.host.contracts.lines.answers import next_to_gaps
 from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved, before
 from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
+from hypermon.host.contracts.portions import portions
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
@@ -24,6 +26,8 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     """Spans last at least ``min`` and at most ``max``; with ``quantile``, that quantile of their durations does."""
     events = [*rule.events["begin"], *rule.events["end"]]
     lines = _one_each(trace, rule)
+    if len(trace.nodes_of(events) or trace.nodes) == 1:
+        rule = replace(rule, same_node=True)
     if lines is None:
         trace.select("begins", rule, "begin", rule.events["begin"])
         trace.select("ends", rule, "end", rule.events["end"])
@@ -38,7 +42,7 @@ def duration(trace: Trace, rule: Rule) -> Judged:
     # Losses after the time at which a span is too long do not matter. Nor do those after the time at which it is no
     # longer too short, if there is no maximum: each span that is too short has one in it, perhaps itself, in which
     # nothing begins or ends, and which is not longer.
-    long_is_right = most is None and "quantile" not in rule.values and rule.scope is None
+    long_is_right = most is None and "quantile" not in rule.values
     longest = ENDLESS
     if most is not None and "quantile" not in rule.values:
         longest = most + slack
@@ -57,19 +61,31 @@ def duration(trace: Trace, rule: Rule) -> Judged:
                case when not begun then 'start' when doubt then cause when until is null and not ({high}) then 'end' end
                    as why
         from spans""")
-    if rule.scope is not None:
-        # A span whose begin was not seen began before the recording, unless it was lost.
-        trace.db.execute(f"delete from judged where why = 'start' and {str(is_calm(trace)).lower()}")
-        placed = inside(trace, rule, "judged")
-        trace.db.execute("create or replace temp table judged as "
-                         f"select * replace (if(why = 'start', 2, inside)::tinyint as inside) from ({placed})")
-        keep_inside(trace, rule)
-    if "quantile" in rule.values:
-        return _quantile(trace, rule, slack, found)
+    hides = INNER
     if long_is_right and not trace.brief:
         _only_harmful(trace, rule, least + slack, slack, lines)
-        return conclude(trace, rule, hides="hides", slack=slack, scoped=True, sieved=found[0])
-    return conclude(trace, rule, hides=INNER, slack=slack, scoped=True, sieved=found[0])
+        hides = "hides"
+    if rule.scope is not None:
+        hides = hiding(trace, rule, hides, alone=True)
+        _begun_inside(trace, rule, slack)
+    if "quantile" in rule.values:
+        return _quantile(trace, rule, slack, found, hides)
+    return conclude(trace, rule, hides=hides, slack=slack, scoped=True, beyond=True, sieved=found[0])
+
+
+def _begun_inside(trace: Trace, rule: Rule, slack: int) -> None:
+    """Removes the spans in ``judged`` that have not begun in the scope. ``g`` is that of :func:`.hiding`.
+
+    A span whose begin was not seen began before the recording, in no scope; unless its begin was lost before its end,
+    at a time that may be in the scope.
+    """
+    off, mine = (0, " and g.node = judged.node") if rule.same_node else (slack, "")
+    trace.db.execute(f"""delete from judged where why = 'start' and coalesce(t + {off} < (
+        select min(lo) from g where {INNER} and in_scope{mine}), true)""")
+    placed = inside(trace, rule, "judged")
+    trace.db.execute("create or replace temp table judged as "
+                     f"select * replace (if(why = 'start', 2, inside)::tinyint as inside) from ({placed})")
+    keep_inside(trace, rule)
 
 
 def _only_harmful(trace: Trace, rule: Rule, enough: int, slack: int, lines: tuple[Lines, Lines] | None) -> None:
@@ -108,14 +124,16 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
     t, node : of the begin; of the end, if the span has no begin.
     until : time of the end; null: the span is open at the end of the recording.
     d : duration; of an open span until after the end of the recording, at least; of one without a begin, since before
-        its start.
+        its start, or since the last gap before the end of the span.
     begun : the span has a begin.
-    early : the span has no begin, and nothing was lost since the start of the recording.
+    early : the span has no begin, and began as early as ``d`` says, or earlier.
     doubt, cause : there is a gap in the first ``longest`` picoseconds of the span, and why.
     """
     by = ["key", *(["node"] if rule.same_node else [])]
     order = f"partition by {', '.join(by)} order by t, part, node"
-    end = f"if(s.begun, least(coalesce(s.until, s.last), s.t + {longest}), s.t)"
+    # The items of a node have different stamps: none was lost at the time of one that was seen.
+    beside = int(rule.same_node)
+    end = f"if(s.begun, least(coalesce(s.until - {beside}, s.last), s.t + {longest}), s.t - {beside})"
     # Stamps of different nodes are off by up to `slack`, so gaps of other nodes count up to that far outside a span,
     # and a begin may have come before an end whose stamp is as much smaller. Begins among begins change no duration.
     off = 0 if rule.same_node else slack
@@ -149,18 +167,20 @@ def _pairs(trace: Trace, rule: Rule, slack: int, longest: int) -> None:
                      0 as inner_ones, first, last
               from edges join extent using (node) where part = 1 or before is distinct from 1)"""
     trace.db.execute(f"""create or replace temp table spans as with {paired}
-        select s.t, s.node, until, if(begun, coalesce(until, last + 1 + inner_ones) - s.t, s.t - s.first + 1) as d,
-               begun, not begun and not unsure and coalesce(gap.hi < s.first, true) as early,
-               unsure or (begun and coalesce(gap.hi >= s.t - {off}, false)) as doubt,
+        select s.t, s.node, until, if(begun, coalesce(until, last + 1 + inner_ones) - s.t,
+                  s.t - greatest(s.first, least(coalesce(gap.hi + 1, s.first), s.t - {beside} + 1)) + 1) as d,
+               begun, not begun and not unsure as early,
+               unsure or (begun and coalesce(gap.hi >= s.t + {beside - off}, false)) as doubt,
                case when not unsure then gap.cause end as cause
         from s {last_gap(trace, rule.same_node, f"{end} + {off}")}
         where begun or gap.hi is not null or not {str(trace.fresh).lower()}""")
 
 
-def _quantile(trace: Trace, rule: Rule, slack: int, found: _Durations) -> Judged:
+def _quantile(trace: Trace, rule: Rule, slack: int, found: _Durations, hides: str) -> Judged:
     """The quantile of durations as an interval, because unknown spans may have any length.
 
-    ``found``: those that are not in ``judged``, as :func:`.brief_spans` returns them.
+    ``found``: those that are not in ``judged``, as :func:`.brief_spans` returns them. ``hides``: the condition on ``g``
+    for gaps that may have further ones.
     """
     _, durations, longest = found
     q, least, most = float(rule.values["quantile"]), rule.ps("min") or 0, rule.ps("max")
@@ -168,7 +188,7 @@ def _quantile(trace: Trace, rule: Rule, slack: int, found: _Durations) -> Judged
     values = np.concatenate((durations, np.asarray(rest, np.int64)))
     known = len(values)
     open_ = count_of(trace, "select count(*) from judged where value is null")
-    lost = count_of(trace, f"select sum(n) from g where {INNER if rule.scope is None else hiding(trace, rule, INNER)}")
+    lost = count_of(trace, f"select sum(n) from g where {hides}")
     unknown = open_ + min(lost, MANY)
 
     def at(rank: int) -> int:
@@ -305,38 +325,14 @@ def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: i
 def _share_inside(trace: Trace, rule: Rule) -> Judged:
     """Like :func:`share`, but of the time in the rule's scope."""
     slack = max(trace.slack(True), margin(trace, rule))
-    lane = "s.node" if rule.scope is not None and rule.scope.same_node else "0"
-    for name, states in (("sure", "1"), ("may", "1, 2")):
-        runs(trace, rule, f"scope_{name}", states)
     nodes = trace.nodes_of([*rule.events["begin"], *rule.events["end"]])
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
-
-    def part(name: str, off: int) -> str:
-        return f"""(select s.node, s.state, least(s.until, r.hi) - greatest(s.t, r.lo) as took
-                    from states as s join scope_{name} as r
-                    on r.lane = {lane} and s.t < r.hi + {off} and s.until > r.lo - {off})"""
-
-    def sums(inner: str, states_in: str, outer: str, states_out: str, off: int) -> str:
-        return ", ".join(f"coalesce(greatest(sum(took + {off}) filter (state in ({states})), 0), 0)::double as {name}"
-                         for name, states in ((inner, states_in), (outer, states_out)))
-
-    least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
-    unseen = "" if nodes is None else (f"union all select node, first, last, 2 from extent where {whose} "
+    unseen = "" if nodes is None else (f"union all select node, first, last, 2, true from extent where {whose} "
                                        "and node not in (select node from segments)")
     trace.db.execute(f"""create or replace temp table states as
-        select node, t, until, state from segments where {whose} {unseen}""")
-    # Each part of a span is off by the slack at both ends; what ends just before a scope may reach into it.
-    trace.db.execute(f"""create or replace temp table judged as
-        with sure as (select node, {sums('a', '1', 'b', '0', -2 * slack)} from {part('sure', 0)} group by node),
-        may as (select node, {sums('c', '1, 2', 'd', '0, 2', 2 * slack)} from {part('may', 2 * slack)} group by node),
-        known as (select node, if(coalesce(a, 0) > 0, a / (a + d), 0) as low,
-                         if(coalesce(b, 0) > 0, c / (b + c), if(c > 0, 1, 0)) as high,
-                         coalesce(a, 0) + coalesce(b, 0) > 0 as certain from may left join sure using (node))
-        select first as t, node, null::bigint as value,
-               case when certain and (high < {least!r} or low > {most!r}) then {FAILED}
-                    when low < {least!r} or high > {most!r} then {UNDECIDED} else {OK} end::tinyint as state,
-               (select min(cause) from g where {INNER} and g.node = known.node) as why, low, high
-        from known join extent using (node)""")
+        select node, t, until, state, steady from segments where {whose} {unseen}""")
+    seen = "node in (select node from begins union all select node from ends)" if nodes is None else "true"
+    portions(trace, rule, "states", slack, seen)
     return _share_concluded(trace, rule, nodes, slack)
 
 

@@ -155,6 +155,20 @@ class Trace:
             return None
         return sorted({node for event in events for node in event.nodes or ()})
 
+    def differ(self, events: Sequence[Event], others: Sequence[Event]) -> bool:
+        """No item can be one of some events and one of others."""
+        return all(self._differ(self._source(one, "event"), self._source(other, "scope"))
+                   for one in events for other in others)
+
+    @staticmethod
+    def _differ(one: Source, other: Source) -> bool:
+        if one.ids and other.ids:
+            return not one.ids & other.ids
+        if one.rows and other.rows:
+            return one.rows == other.rows and one.value != other.value
+        # Events that are known by their query alone have one for each value.
+        return not (one.ids or other.ids or one.rows or other.rows) and one.sql != other.sql
+
     def select(self, table: str, rule: Rule, key: str, events: Sequence[Event]) -> None:
         """Creates a table of events: ``t``, ``node``, ``key`` and ``pos``, the number of the event in the list.
 

@@ -77,6 +77,14 @@ def test_what_was_lost_after_the_only_edge():
     assert states(EDGES, scope, [(2, 0), (6, 0), (15, 0)], [(0, 3, 5, 1)]) == [0, 2, 1]
 
 
+@pytest.mark.parametrize("scope", [Scope(event("s"), ()), Scope((), event("s"))])
+@pytest.mark.parametrize("loss", [(1, 8, 12, 1), (1, 10, 12, 1)])
+def test_what_was_lost_beside_the_only_edge(scope, loss):
+    """After it, the scope is certain; what was lost at the same time began or ended it no earlier."""
+    known = int(bool(scope.begin))
+    assert states([(10, 0, "s", 0)], scope, [(5, 0), (11, 0), (20, 0)], [loss]) == [1 - known, known, known]
+
+
 ONE = {"event": event("x")}
 PAIR = {"after": event("x"), "expect": event("y")}
 SPAN = {"begin": event("x"), "end": event("y")}
@@ -145,6 +153,62 @@ def test_what_was_lost_outside():
     rule = {"scope": Scope(event("s", 0), event("e", 0)), "events": ONE}
     assert judged("absence", EDGES, losses=[(1, 45, 55, 3)], **rule).verdict == "pass"
     assert judged("absence", EDGES, losses=[(1, 45, 60, 3)], **rule).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("rows", "losses", "values", "verdict"), [
+    # A span began before the recording, in no scope; or its begin was lost, in the scope or outside.
+    ("y14", [], {"max": 5}, "pass"),
+    ("y14", [(1, 16, 16, 1)], {"max": 5}, "undecided"),
+    ("y45", [(1, 50, 50, 1)], {"max": 5}, "pass"),
+    ("y70", [(1, 50, 50, 1)], {"max": 5}, "pass"),
+    ("y70", [(1, 30, 30, 1)], {"max": 5}, "undecided"),
+    # One lost item is a begin of the scope or one of a span; of two, one is either.
+    ("x20 y24", [(1, 50, 50, 1)], {"max": 5}, "pass"),
+    ("x20 y24", [(1, 50, 50, 2)], {"max": 5}, "undecided"),
+    ("x20 y24", [(1, 50, 50, 1), (0, 49, 51, 1)], {"max": 5}, "undecided"),
+    ("x20 y24", [(1, 59, 59, 1)], {"max": 5}, "pass"),
+    ("x20 y24", [(1, 59, 60, 1)], {"max": 5}, "undecided"),
+    ("x20 y24", [(1, 40, 40, 1)], {"max": 5}, "undecided"),
+    # No lost item makes a span too short if it is far enough from others, or outside.
+    ("x20 y30", [(1, 25, 25, 1)], {"min": 5}, "pass"),
+    ("x20 y30", [(1, 26, 26, 1)], {"min": 5}, "undecided"),
+    ("x20 y30", [(1, 24, 24, 1)], {"min": 5}, "undecided"),
+    ("x20 y30 y48", [(1, 46, 46, 1)], {"min": 5}, "pass"),
+    ("x20 y30 y32", [(1, 25, 25, 1)], {"min": 5}, "pass"),
+    ("x20 y29 y30", [(1, 25, 25, 1)], {"min": 5}, "undecided")])
+def test_a_lost_begin_of_a_span(rows, losses, values, verdict):
+    rows = EDGES + items(rows) + items("x74 y79")
+    assert judged("duration", rows, WORK, SPAN, losses, same_node=True, **values).verdict == verdict
+
+
+@pytest.mark.parametrize(("lost_at", "undecided"), [(30, 2), (50, 0), (72, 1)])
+def test_a_span_whose_begin_was_lost_is_a_place(lost_at, undecided):
+    """And so is the loss; unless it was outside the scope, or came after the span's end."""
+    found = judged("duration", EDGES + items("y70 x74 y79"), WORK, SPAN, [(1, lost_at, lost_at + 1, 1)],
+                   same_node=True, max=5)
+    assert found.undecided == undecided
+
+
+def test_a_span_that_began_before_the_recording():
+    """It is in no scope, not even in one from the start of the recording; unless its begin was lost since."""
+    rule = {"scope": Scope((), event("e")), "events": SPAN, "same_node": True, "max": 5}
+    assert judged("duration", EDGES + items("y14 x20 y24"), **rule).verdict == "pass"
+    assert judged("duration", EDGES + items("y14 x20 y24"), losses=[(1, 12, 12, 1)], **rule).verdict == "undecided"
+    assert judged("duration", EDGES + items("y14 x20 y24"), losses=[(1, 60, 60, 1)], **rule).verdict == "pass"
+
+
+def test_a_lost_item_that_begins_both():
+    """The scope, and a span."""
+    rows, own = items("x20 y24 e30"), Scope(event("x"), event("e"))
+    assert judged("duration", rows, own, SPAN, [(1, 50, 50, 1)], same_node=True, max=5).verdict == "undecided"
+
+
+def test_stamps_near_a_lost_item():
+    """The begin of node 0 may have come before it."""
+    rule = {"scope": WORK, "events": SPAN, "slack": 2, "same_node": True, "max": 5}
+    for edge, verdict in ((52, "undecided"), (53, "pass")):
+        rows = [(10, 0, "s", 0), (40, 0, "e", 0), (edge, 0, "s", 0), (80, 0, "e", 0), *items("x20 y22")]
+        assert judged("duration", rows, losses=[(1, 50, 50, 1)], **rule).verdict == verdict
 
 
 def test_the_reason():

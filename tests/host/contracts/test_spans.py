@@ -43,6 +43,30 @@ def test_duration_of_uncertain_times(length, values, verdict):
     assert judged("duration", rows, events=AB, same_node=True, slack=2, **values).verdict == verdict
 
 
+@pytest.mark.parametrize(("loss", "values", "verdict"), [
+    ((0, 18, 20, 1), {"max": 5}, "fail"), ((0, 18, 21, 1), {"max": 5}, "undecided"),
+    ((0, 30, 32, 1), {"min": 12}, "fail"), ((0, 29, 32, 1), {"min": 12}, "undecided")])
+def test_an_item_that_was_lost_beside_one_that_was_seen(loss, values, verdict):
+    """Stamps of a node differ, so that it came before the begin, or after the end."""
+    rule = {"events": AB, **values}
+    assert judged("duration", items((20, 0, "a"), (30, 0, "b")), [loss], same_node=True, **rule).verdict == verdict
+    assert judged("duration", items((20, 0, "a"), (30, 0, "b")), [loss], nodes=1, **rule).verdict == verdict
+
+
+def test_a_begin_that_was_lost_long_before():
+    rule = {"events": AB, "same_node": True}
+    for least, undecided in ((15, 0), (29, 1), (30, 2)):
+        found = judged("duration", items((50, 0, "b")), [(0, 20, 21, 1)], min=least, **rule)
+        assert (found.verdict, found.undecided) == ("undecided" if undecided else "pass", undecided)
+
+
+def test_one_node_alone():
+    """Whether or not spans are of one node: all are."""
+    rows = items((96, 0, "a"), (97, 0, "a"))
+    assert judged("duration", rows, events=AB, nodes=1, max=5).verdict == "fail"
+    assert judged("duration", rows, events=AB, nodes=2, max=5).verdict == "undecided"
+
+
 def test_a_span_that_began_before_the_start():
     """It is as long as the recording until its end, at least; unless its begin was lost."""
     rule = {"events": AB, "same_node": True}

@@ -106,3 +106,22 @@ def test_no_window_counts_with_a_filter():
     slow = re.compile(r"filter \((?:[^()]|\([^()]*\))*\) over\b")
     found = [path.name for path in HOST.rglob("*.py") if slow.search(" ".join(path.read_text().split()))]
     assert not found
+
+
+@pytest.mark.parametrize(("one", "other", "differ"), [
+    # By their ids, whatever they are called; by the value that is read; or by their queries alone.
+    (Source("a", ids=frozenset({17})), Source("b", ids=frozenset({17})), False),
+    (Source("a", ids=frozenset({17})), Source("a", ids=frozenset({18})), True),
+    (Source("a", rows="r", value=1), Source("a", rows="r", value=2), True),
+    (Source("a", rows="r", value=1), Source("b", rows="r", value=1), False),
+    (Source("a", rows="r", value=1), Source("b", rows="q", value=2), False),
+    (Source("a", ids=frozenset({17})), Source("b"), False),
+    (Source("a"), Source("b"), True), (Source("a"), Source("a"), False)])
+def test_whether_an_item_can_be_one_of_two_events(one, other, differ):
+    sources = {"one": one, "other": other}
+    with duckdb.connect() as db:
+        db.execute(f"create temp table gaps ({GAPS})")
+        trace = Trace(db, [Extent(0, 1)], lambda event: sources[event.name])
+        assert trace.differ([Event("one")], [Event("other")]) == differ
+        assert not trace.differ([Event("one"), Event("other")], [Event("other")])
+        assert trace.differ([Event("one")], [])

@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, product
 
 from tests.host.contracts.oracle.completions import EVENTS, Completion, Recorded, climbed, completion, made_up
 
-__all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible"]
+__all__ = ["EVENTS", "VIOLATIONS", "Recorded", "completion", "made_up", "possible", "within"]
 
 
 def fits(rule, one, other):
@@ -50,7 +50,8 @@ def within(rule, trace, full):
         if inside(trace, x) and x[3] == scope.get("to") and now[lane] is not None:
             parts[now[lane]][2] = x[0]
             now[lane] = None
-        numbers.append(now[lane])
+        # What came before the recording is in no scope, not even in one from its start.
+        numbers.append(now[lane] if x[1] >= trace.start else None)
     return numbers, parts
 
 

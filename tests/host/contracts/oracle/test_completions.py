@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.host.contracts.oracle.brute_force import possible
+from tests.host.contracts.oracle.brute_force import possible, within
 from tests.host.contracts.oracle.completions import EVENTS, Recorded, climbed, completion, made_up
 
 
@@ -68,3 +68,9 @@ def test_climbing_finds_what_is_rare(kind):
     trace, rule = Recorded(items, [], 0, 16, 3, 0), {"key": True, "same_node": True}
     assert possible(random.Random(2), kind, rule, trace, EVENTS, 300) == {False}
     assert possible(random.Random(2), kind, rule, trace, EVENTS, 0, 1500) == {False, True}
+
+
+def test_what_came_before_the_recording_is_in_no_scope():
+    """Not even in one that is on from the start."""
+    full = [(-2, -2, 0, "a", 0), (3, 3, 0, "b", 0), (5, 5, 0, "e", 0), (7, 7, 0, "a", 0)]
+    assert within({"scope": {"to": "e"}}, Recorded([], [], 0, 10, 1, 0), full)[0] == [None, 0, None, None]
