@@ -4,7 +4,7 @@ Times and node numbers stay those of the whole run. The excerpt holds tables, as
 does; blocks cannot be cut. ``configuration`` in its ``recording.json`` states under ``trimmed`` what it was cut from.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +221,7 @@ def _trim_boards(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
                 node - own.first_node for node in selection.nodes if 0 <= node - own.first_node < own.nodes]
             from_ps, to_ps = (None if time is None else _own_time(own, time) for time in bounds)
             trim(Run(part.path), aside / part.path.name, Selection(nodes, from_ps, to_ps))
-        write_json(aside / "recording.json", asdict(info))
+        write_json(aside / "recording.json", info.as_dict())
         if (run.path / KEPT).is_file():
             (aside / KEPT).write_bytes((run.path / KEPT).read_bytes())
     return Run(out).decode()

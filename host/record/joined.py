@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -56,9 +55,9 @@ def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None =
         info.end = {"how": f"merged from {', '.join(run.path.resolve().name for run in runs)}",
                     "proper": all((run.info.end or {}).get("proper", True) for run in runs),
                     "duration_ps": None}
-        write_json(aside / "recording.json", asdict(info))
+        write_json(aside / "recording.json", info.as_dict())
         info.end["duration_ps"] = _duration(Run(aside))
-        write_json(aside / "recording.json", asdict(info))
+        write_json(aside / "recording.json", info.as_dict())
         dictionaries = {(run.path / KEPT).read_bytes() for run in runs if (run.path / KEPT).is_file()}
         if len(dictionaries) == 1:
             (aside / KEPT).write_bytes(dictionaries.pop())
@@ -116,4 +115,4 @@ def _set_clock(directory: Path, first: Run, offset_ps: int) -> None:
     assert run.info.end is not None
     run.info.configuration["follow"] = False
     run.info.end["clock"] = checksum(directory / CLOCK)
-    write_json(directory / "recording.json", asdict(run.info))
+    write_json(directory / "recording.json", run.info.as_dict())

@@ -5,7 +5,7 @@ The files of a RUN are listed at :mod:`.directory`.
 
 import datetime
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from hypermon.host.text.json_file import (
     table,
     text,
 )
+from hypermon.host.text.printable import printable, visible
 
 __all__ = ["AT_RISK_S", "RunInfo", "utc_now"]
 
@@ -36,6 +37,8 @@ RECORDING_FORMAT = 1
 #: Seconds that may be missing from a killed recording of events or figures: its tables are written every ten seconds,
 #: its clock is read once a second.
 AT_RISK_S = 11
+#: Characters of the board's URI.
+_BOARD = 1 << 16
 #: Of ``configuration``: see :attr:`RunInfo.late_clocks`.
 _LATE = "front_late_clocks"
 
@@ -104,6 +107,14 @@ class RunInfo:
     started: str = field(default_factory=utc_now)
     end: dict[str, Any] | None = None
     format: int = RECORDING_FORMAT
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``recording.json``: names of files and messages of others may have characters that no RUN may contain."""
+        values = asdict(self)
+        values["board"] = visible(self.board)[:_BOARD]
+        if self.end is not None and "how" in self.end:
+            values["end"]["how"] = printable(str(self.end["how"]))
+        return values
 
     @property
     def phases(self) -> int:
@@ -204,7 +215,7 @@ def _configuration(where: str, value: Any) -> None:
 
 #: The shape of ``recording.json``.
 _SHAPE = table({
-    "board": text(1 << 16), "nodes": integer(1, 1 << 16), "clock_hz": integer(1, 10**9),
+    "board": text(_BOARD), "nodes": integer(1, 1 << 16), "clock_hz": integer(1, 10**9),
     "window": one_of(*FRAME_WINDOW), "latency": integer(0, 255), "epoch": integer(0, 0xffff)}, {
     "sink": text(), "drain": one_of("stream", "registers"), "identity": mapping(anything()),
     "configuration": _configuration, "modes": listed(one_of(*(mode.name.lower() for mode in ItemMode))),

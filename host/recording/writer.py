@@ -6,7 +6,6 @@ The files of a RUN are listed at :mod:`.directory`.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -106,7 +105,7 @@ class RunWriter:
         ring = None if info.ring_seconds is None else round(info.ring_seconds * 1e12)
         try:
             with storage(self.directory):
-                write_json(self.directory / "recording.json", asdict(info))
+                write_json(self.directory / "recording.json", info.as_dict())
                 # Space for the final write of a recording that has filled the disk.
                 (self.directory / RESERVE).write_bytes(bytes(_RESERVED))
                 self._held = hold(self.directory / RESERVE)
@@ -222,11 +221,11 @@ class RunWriter:
         assert self.info.end is not None
         try:
             with storage(self.directory):
-                write_json(self.directory / "recording.json", asdict(self.info))
+                write_json(self.directory / "recording.json", self.info.as_dict())
         except StorageError as error:
             self.info.end |= {"how": f"{self.info.end.get('how')}, but {error}", "proper": False}
             with suppress(OSError):
-                write_json(self.directory / "recording.json", asdict(self.info))
+                write_json(self.directory / "recording.json", self.info.as_dict())
             raise
 
     def _free_reserve(self) -> None:

@@ -16,6 +16,7 @@ from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.record.drain import open_drain
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
 from hypermon.host.run import open_run
+from hypermon.host.text.printable import visible
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 from tests.patience import in_time
@@ -134,6 +135,27 @@ def test_an_interrupt_ends_it_properly(tmp_path, number):
     run = open_run(tmp_path / "run")
     assert run.info.end["how"] == "interrupted"
     assert rows(run) == made.events()
+
+
+@pytest.mark.parametrize("name", ["sim:a\nb.csv", "sim:tab\t.csv", "tcp:\x1b[31mred", "sim:" + 40_000 * "\x1b"])
+def test_a_board_of_any_name_makes_a_run_that_opens(tmp_path, name):
+    link = FakeLink(board())
+    link.uri = name
+    record(Device(link), tmp_path / "run", Settings())
+    assert open_run(tmp_path / "run").info.board == visible(name)[:1 << 16]
+
+
+def test_a_message_of_any_text_makes_a_run_that_opens(tmp_path):
+    link = FakeLink(board(), piece=400, endless=True)
+
+    def fails(polls):
+        if polls == 3:
+            raise LinkError("\x1b[2J" + 9000 * "!")
+
+    link.on_poll = fails
+    with pytest.raises(CutShortError):
+        record(Device(link), tmp_path / "run", Settings())
+    assert open_run(tmp_path / "run").info.end["how"].startswith("\\x1b[2J!!!")
 
 
 def test_a_closed_terminal_may_say_so_twice(tmp_path):
