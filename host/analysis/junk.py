@@ -16,9 +16,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
 from hypermon.host.decode.decode import stream_tables
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.soundness import check_batch
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.payload import one_array, sizes_of
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.errors import InputError
 
 __all__ = ["LEAST", "SHARE", "THRESHOLDS", "Junk", "Lengths", "find_junk", "lengths_of", "of_nodes"]
 
@@ -167,7 +169,10 @@ def _tables(run: DecodedRun, longer: int, decoded: bool) -> Iterator[pa.Table]:
     for path in files:
         with pq.ParquetFile(path) as file:
             wanted = [name for name in ("node", "event", "payload", "aborted") if name in file.schema_arrow.names]
+            if not {"node", "aborted"} <= {*wanted}:
+                raise InputError(path, None, "it has no column `node` or `aborted`, which tables of this run have")
             for batch in file.iter_batches(1 << 16, columns=wanted):
+                check_batch(run, batch, path)
                 table = pa.Table.from_batches([batch])
                 yield table.filter(pc.is_in(table["node"], nodes)) if path.parent.name == "events" else table
 

@@ -99,10 +99,10 @@ def _check_rows(run: RunDirectory, path: Path, batch: pa.RecordBatch, last: int)
     return int(times[-1])
 
 
-def check_batch(run: RunDirectory, batch: pa.RecordBatch) -> None:
-    """Raises InputError if a batch of items has a node that does not exist."""
+def check_batch(run: RunDirectory, batch: pa.RecordBatch, path: Path | None = None) -> None:
+    """Raises InputError if a batch of items has a node that does not exist. ``path``: of its file, to be named."""
     if len(batch) and "node" in batch.schema.names:
-        _check_nodes(run, run.path / "events", batch["node"].to_numpy(zero_copy_only=False))
+        _check_nodes(run, path or run.path / "events", batch["node"].to_numpy(zero_copy_only=False))
 
 
 def _check_nodes(run: RunDirectory, path: Path, nodes: np.ndarray) -> None:

@@ -119,7 +119,8 @@ def test_events_of_a_board(event_run: Run, tmp_path: Path, capsys: pytest.Captur
     book.write_text("[a]\nid = 1\nbegin = 'x'\nfields = { x = 'u8', y = { type = 'u8', values = { one = 1 } } }\n"
                     "[b]\nid = 2\nend = 'x'\n")
     assert cli._run(["decode", str(event_run.path), "--dictionary", str(book)]) == 0
-    assert capsys.readouterr().out.endswith(": 12 events named, 3 payloads too short for their fields\n")
+    assert capsys.readouterr().out.endswith(
+        ": 12 events named, 3 payloads too short for their fields: 3 of 12 events of node 0\n")
     assert event_run.stats()["events_per_name"] == {"a": 6, "b": 3}
     assert len(list((event_run.path / "events").iterdir())) > 1
     for again in range(3):
