@@ -8,7 +8,7 @@ _TESTS = "tests/hdl/transport/pcie/test_"
 #: Benches of a room, before those of the whole link; and its proofs.
 _BENCHES = {
     "tlp": "tlp completer ring", "completer": "completer", "ring_registers": "ring_registers", "ring": "ring",
-    "msi": "msi", "function_reset": "series_7", "link": "ultrascale_plus",
+    "msi": "msi", "function_reset": "function_reset", "link": "ultrascale_plus",
     "ultrascale_plus": "ultrascale_plus", "series_7": "series_7",
 }
 _WHOLE = ("faults", "ultrascale_plus", "series_7", "long")

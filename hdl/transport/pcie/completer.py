@@ -47,6 +47,7 @@ class Completer(wiring.Component):
     down : the link is in reset.
     closed : a function-level reset is under way: no access begins. Reads get Completer Abort, writes are dropped.
     idle : no access is under way, and the board owes no answer.
+    requested : a request is offered or being handled, or its completion was not taken.
     busy : the board owes the answer to an access that was given up.
     dropped, refused, timeouts : counters, modulo their width: see register PCIE_DROPPED and PCIE_TIMEOUTS.
     """
@@ -56,8 +57,8 @@ class Completer(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(request_layout())), "o": Out(stream.Signature(completion_layout())),
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)), "own": In(1),
-            "down": In(1), "closed": In(1), "idle": Out(1), "busy": Out(1), "dropped": Out(16),
-            "refused": Out(16), "timeouts": Out(8),
+            "down": In(1), "closed": In(1), "idle": Out(1), "requested": Out(1), "busy": Out(1),
+            "dropped": Out(16), "refused": Out(16), "timeouts": Out(8),
         })
 
     def elaborate(self, platform):
@@ -161,6 +162,7 @@ class Completer(wiring.Component):
                 m.d.comb += self.o.valid.eq(~void)
                 with m.If(self.o.ready | void):
                     m.next = "IDLE"
+        m.d.comb += self.requested.eq(self.i.valid | ~fsm.ongoing("IDLE"))
         m.d.comb += self.idle.eq(~(self.busy | fsm.ongoing("READ") | fsm.ongoing("MERGE") | fsm.ongoing("WRITE")))
         with m.If(self.down & ~fsm.ongoing("IDLE")):
             m.d.sync += void.eq(1)
