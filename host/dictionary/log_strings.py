@@ -19,14 +19,17 @@ _SECTION_MAX = 1 << 16
 #: A conversion of printf: flags, width, precision, size, letter.
 _CONVERSION = re.compile(r"%([-+ #0]*)(\d{1,3})?(?:\.(\d{0,3}))?(hh|ll|h|l|z|t|j)?([A-Za-z%])")
 _LETTERS = "diuxXoc"
-#: Sizes that depend on the program's processor: those of ``long``.
-_LONG = ("l", "z", "t")
+#: Sizes that depend on the program's processor: those of ``long``, and of these those of a pointer.
+_LONG, _POINTER = ("l", "z", "t"), ("z", "t")
+#: Processors whose ``int`` and pointers have 16 bits, by their numbers in ELF files: AVR, MSP430.
+_SHORT_INT = (83, 105)
 
 
 def elf_strings(path: Path) -> dict[int, str]:
     """The format strings in an ELF file, by number.
 
-    The sizes ``l``, ``z`` and ``t`` become ``ll`` if the program's ``long`` has 64 bits, and are otherwise removed.
+    The sizes ``l``, ``z`` and ``t`` become ``ll`` if the program's ``long`` has 64 bits, and are otherwise removed. If
+    its ``int`` has 16 bits, ``z``, ``t`` and no size become ``h``: the node extends such values to 32 bits.
 
     Raises
     ------
@@ -50,19 +53,21 @@ def elf_strings(path: Path) -> dict[int, str]:
         raise InputError(path, None, f"its format strings have {len(section):,} bytes; {_SECTION_MAX:,} are the most")
     found: dict[int, str] = {}
     at = 0
-    wide = data[4] == 2
+    wide, short = data[4] == 2, data[18 if data[5] == 1 else 19] in _SHORT_INT
     for part in section.removesuffix(b"\0").split(b"\0"):
         text = part.decode(errors="replace")
         if reason := unfit(text):
             raise InputError(path, None, f"HM_LOG({text!r:.80}): {reason}")
-        found[at] = _CONVERSION.sub(lambda conversion: _sized(conversion, wide), text)
+        found[at] = _CONVERSION.sub(lambda conversion: _sized(conversion, wide, short), text)
         at += len(part) + 1
     return found
 
 
-def _sized(conversion: re.Match[str], wide: bool) -> str:
-    text = conversion[0]
-    if conversion[4] not in _LONG:
+def _sized(conversion: re.Match[str], wide: bool, short: bool) -> str:
+    text, size, letter = conversion[0], conversion[4], conversion[5]
+    if short and letter not in "c%" and (size is None or size in _POINTER):
+        return f"{text[:-1].removesuffix(size or '')}h{letter}"
+    if size not in _LONG:
         return text
     return f"{text[:-2]}{'ll' if wide else ''}{text[-1]}"
 

@@ -108,8 +108,9 @@ static inline int hm_log_write(hm_port *port, unsigned format, const uint64_t *v
 static inline void hm_log_check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline void hm_log_check(const char *format, ...) { (void)format; }
 
-/* A value as it is written. One of 32 bits or less is not extended, so that -1 is 5 bytes. */
-#define HM_LOG_VALUE_(value) (sizeof(value) > 4 ? (uint64_t)(value) : (uint64_t)(uint32_t)(value))
+/* A value as it is written. One of 32 bits or less is not extended, so that -1 is 5 bytes. A bit-field has no size, but
+ * what it is promoted to has. */
+#define HM_LOG_VALUE_(value) (sizeof(+(value)) > 4 ? (uint64_t)(value) : (uint64_t)(uint32_t)(value))
 
 #define HM_LOG_JOIN_(a, b) HM_LOG_JOIN2_(a, b)
 #define HM_LOG_JOIN2_(a, b) a##b
