@@ -250,6 +250,7 @@ FLOORS = {
         "run contracts",
         "compare",
         "record",
+        "export/packets",
         "diagnose export flash",
         "report live",
         "view",

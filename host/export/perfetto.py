@@ -14,21 +14,22 @@ within the board's latency of the start) are placed at 0.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.analysis.losses import LossSpan, outages
-from hypermon.host.errors import HypermonError, InputError, to_install
+from hypermon.host.dictionary.dictionary import Dictionary
+from hypermon.host.errors import InputError
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.format import Format, Tables
 from hypermon.host.export.items import ended_ps
+from hypermon.host.export.packets.writer import BEGIN, END, INSTANT, NODE_STRIDE, TraceWriter
 from hypermon.host.export.sinks import sink
 from hypermon.host.export.tracks import NO_FLOW as _NO_FLOW
-from hypermon.host.export.tracks import PLAIN, Flow, NamedSpan, Tracks, Values, plain, tracks_of
+from hypermon.host.export.tracks import PLAIN, Flow, NamedSpan, Point, Tracks, plain, tracks_of
 from hypermon.host.recording.clock import WallClock
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
@@ -36,23 +37,11 @@ from hypermon.host.text.numbers import counted
 
 __all__ = ["Group", "MANIFEST", "PERFETTO", "manifest", "write_trace"]
 
-#: Packets per piece of the file.
-_PIECE = 4096
 #: Tracks: the run's; those of boards; then for every node its own and those below it.
 _ROOT, _BOARDS = 1, 2
-_NODE_STRIDE = 1 << 16
 _COUNTERS = 1 << 15
-#: Of perfetto's TrackEvent.Type.
-_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
-#: Of perfetto's BuiltinClock: that of time stamps, and UTC.
-_BOOTTIME, _REALTIME = 6, 1
-#: Of the wire format: Trace.packet, which has a length, and TracePacket.timestamp, a varint.
-_PACKET, _TIMESTAMP = b"\x0a", b"\x40"
-#: The least numbers whose varints have 2, 3, ... bytes, and more than any has.
-_DIGITS, _LONGEST = np.array([1 << shift for shift in range(7, 63, 7)], np.int64), 16
-#: Kinds of packets that are kept without their times.
-_TIMELESS = 1 << 12
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+#: Rows whose packets are made at once: their bytes should stay in a core's cache.
+_ROWS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
     HypermonError
         if the package ``perfetto`` is not installed.
     """
-    writer = _Writer(file)
+    writer = TraceWriter(file)
     if clock is not None:
         for time_ps in sorted({0, duration_ps or 0}):
             writer.tie(_ns(time_ps), int(clock.utc(time_ps).astype("int64")))
@@ -107,8 +96,8 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
             writer.track(_BOARDS + number, board.name, _ROOT, number)
             parents |= dict.fromkeys(own_nodes, _BOARDS + number)
     if duration_ps is not None:
-        writer.event(_ROOT, _BEGIN, 0, "recording")
-        writer.event(_ROOT, _END, _ns(duration_ps))
+        writer.event(_ROOT, BEGIN, 0, "recording")
+        writer.event(_ROOT, END, _ns(duration_ps))
     for node, own in enumerate(outages):
         if nodes is not None and node not in nodes:
             continue
@@ -119,7 +108,7 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
     writer.flush()
 
 
-def _write_plain(writer: "_Writer", batch: pa.RecordBatch) -> None:
+def _write_plain(writer: TraceWriter, batch: pa.RecordBatch) -> None:
     """Items without a dictionary, as instants of their nodes: whole ones many at once, aborted ones one by one."""
     nothing = pa.nulls(len(batch), pa.uint8())
     nibble, word, event, payload, aborted = (batch[name] if name in batch.column_names else nothing
@@ -145,263 +134,25 @@ def _write_plain(writer: "_Writer", batch: pa.RecordBatch) -> None:
                      "payload", payload.take(own).cast(pa.binary()))
     for row in batch.take(rows(pc.invert(pc.or_(pc.or_(nibbles, words), events)))).to_pylist():
         name, said = plain({key: row.get(key) for key in PLAIN})
-        writer.event((row["node"] + 1) * _NODE_STRIDE, _INSTANT, _ns(row["time_ps"]), name, said)
+        writer.event((row["node"] + 1) * NODE_STRIDE, INSTANT, _ns(row["time_ps"]), name, said)
+
+
+def _flows(flow: Flow) -> tuple[list[int], list[int]]:
+    """The numbers of the messages that an event sends and receives."""
+    return [message.number for message in flow.sent], [message.number for message in flow.received]
 
 
 def _ns(time_ps: int) -> int:
     return max(time_ps // 1000, 0)
 
 
-def _varints(values: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.uint8]:
-    """Numbers that have as many digits in the wire format, a row for each."""
-    rows = np.empty((len(values), count), np.uint8)
-    for digit in range(count):
-        rows[:, digit] = values >> 7 * digit & 0x7f | (0x80 if digit < count - 1 else 0)
-    return rows
-
-
-def _varint(value: int) -> bytes:
-    data = bytearray()
-    while value >= 0x80:
-        data.append(value & 0x7f | 0x80)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
-
-
-class _Writer:
-    """Writes packets to a file, piece by piece. Names are written once and then referenced by number."""
-
-    def __init__(self, file: IO[bytes]):
-        try:
-            proto = import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-        except ImportError:
-            raise HypermonError(f"Perfetto's format is not installed: {to_install('perfetto')}") from None
-        self._file, self._proto = file, proto
-        self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
-        self._trace = proto.Trace()
-        self._pieces: list[bytes] = []
-        self._held = 0
-        #: Packets that differ in their time alone, without it.
-        self._timeless: dict[tuple[int, int, str | None, tuple[str, str | int] | None], bytes] = {}
-        self._events: dict[str, int] = {}
-        self._arguments: dict[str, int] = {}
-        first = self._packet()
-        first.sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-
-    def _packet(self) -> Any:
-        if self._held >= _PIECE:
-            self.flush()
-        self._held += 1
-        packet = self._trace.packet.add()
-        packet.trusted_packet_sequence_id = 1
-        return packet
-
-    def flush(self) -> None:
-        """Writes everything so far to the file. A trace may be written as consecutive pieces."""
-        self._settle()
-        self._file.write(b"".join(self._pieces))
-        self._pieces = []
-        self._held = 0
-
-    def _settle(self) -> None:
-        if self._trace.packet:
-            self._pieces.append(self._trace.SerializeToString())
-            self._trace = self._proto.Trace()
-
-    def tie(self, time: int, utc_ns: int) -> None:
-        """Says what UTC was at a time of the trace."""
-        clocks = self._packet().clock_snapshot.clocks
-        for number, value in ((_BOOTTIME, time), (_REALTIME, utc_ns)):
-            clock = clocks.add()
-            clock.clock_id, clock.timestamp = number, value
-
-    def track(self, uuid: int, name: str, parent: int = 0, rank: int = 0, counter: bool = False) -> None:
-        descriptor = self._packet().track_descriptor
-        descriptor.uuid, descriptor.name = uuid, name
-        descriptor.child_ordering = self._proto.TrackDescriptor.EXPLICIT
-        if parent:
-            descriptor.parent_uuid, descriptor.sibling_order_rank = parent, rank
-        if counter:
-            descriptor.counter.SetInParent()
-
-    def event(self, track: int, kind: int, time: int, name: str | None = None, values: Values | None = None,
-              intern: bool = True, flow: Flow = _NO_FLOW) -> None:
-        if intern and not values and flow is _NO_FLOW and (name is None or name in self._events):
-            self._plain_event(track, kind, time, name)
-            return
-        packet = self._packet()
-        packet.timestamp = time
-        packet.sequence_flags = self._interned
-        event = packet.track_event
-        event.type, event.track_uuid = kind, track
-        event.flow_ids.extend(message.number for message in flow.sent)
-        event.terminating_flow_ids.extend(message.number for message in flow.received)
-        if name is not None and not intern:
-            event.name = name
-        elif name is not None:
-            event.name_iid = self._number(packet, "event_names", self._events, name)
-        for key, value in (values or {}).items():
-            if value is not None:
-                self._annotate(packet, event.debug_annotations.add(), key, value)
-
-    def instants(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
-                 names: Sequence[str], said: tuple[str, str | int, str | int] | None = None,
-                 values: npt.NDArray[np.uint8] | None = None) -> None:
-        """Many instants at once: the time, the node, and the number of the name of each.
-
-        The packets of the same length are made as the rows of a matrix of bytes. Their order in the file is not that of
-        their times: a reader sorts packets by time.
-
-        Parameters
-        ----------
-        said : the name of a value that each has, and two such values: of as many bytes, none of which they share.
-        values : the bytes of these values, in the wire format, a row for each instant.
-        """
-        used = [names[number] for number in np.flatnonzero(np.bincount(numbers)).tolist()]
-        self._introduce("event_names", self._events, used)
-        if said is not None:
-            self._introduce("debug_annotation_names", self._arguments, [said[0]])
-        self.flush()
-        # Without a sort, which would take most of the time: there are few kinds of packets, and few lengths.
-        codes = nodes * len(names) + numbers
-        kinds = np.flatnonzero(np.bincount(codes))
-        places = np.zeros(kinds[-1] + 1, np.int64)
-        places[kinds] = np.arange(len(kinds))
-        which = places[codes]
-        heads, holes = zip(*(self._template((int(kind) // len(names) + 1) * _NODE_STRIDE, names[int(kind) % len(names)],
-                                            said) for kind in kinds), strict=True)
-        sizes = np.array([len(head) for head in heads])
-        digits = 1 + np.searchsorted(_DIGITS, times, side="right")
-        lengths = sizes[which] * _LONGEST + digits
-        for length in np.flatnonzero(np.bincount(lengths)).tolist():
-            size, count = divmod(length, _LONGEST)
-            own = np.flatnonzero(lengths == length)
-            # What a value is followed by differs in length, not what is before it.
-            [hole] = {holes[number] for number in np.flatnonzero(sizes == size)}
-            table = np.zeros((len(heads), size), np.uint8)
-            for number in np.flatnonzero(sizes == size):
-                table[number] = np.frombuffer(heads[number], np.uint8)
-            body = size + len(_TIMESTAMP) + count
-            begin = _PACKET + _varint(body)
-            rows = np.empty((len(own), len(begin) + body), np.uint8)
-            rows[:, :len(begin)] = np.frombuffer(begin, np.uint8)
-            rows[:, len(begin):len(begin) + size] = table[which[own]]
-            if values is not None:
-                rows[:, len(begin) + hole:len(begin) + hole + values.shape[1]] = values[own]
-            rows[:, len(begin) + size] = _TIMESTAMP[0]
-            rows[:, len(begin) + size + 1:] = _varints(times[own], count)
-            self._file.write(rows.tobytes())
-
-    def numbers(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], name: str, key: str,
-                values: npt.NDArray[np.int64]) -> None:
-        """Many instants of one name, each of which has a number that is not negative."""
-        digits = 1 + np.searchsorted(_DIGITS, values, side="right")
-        for count in np.flatnonzero(np.bincount(digits)).tolist():
-            own = np.flatnonzero(digits == count)
-            one = sum(1 << 7 * place for place in range(count))
-            self.instants(times[own], nodes[own], np.zeros(len(own), np.uint8), [name], (key, one, 2 * one),
-                          _varints(values[own], count))
-
-    def texts(self, times: npt.NDArray[np.int64], nodes: npt.NDArray[np.int64], numbers: npt.NDArray[np.uint8],
-              names: Sequence[str], key: str, data: pa.BinaryArray) -> None:
-        """Many instants, each of which has bytes, as text in hexadecimal digits."""
-        offsets = np.frombuffer(data.buffers()[1], np.int32)[data.offset:data.offset + len(data) + 1].astype(np.int64)
-        content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-        sizes = np.diff(offsets)
-        for size in np.flatnonzero(np.bincount(sizes)).tolist():
-            own = np.flatnonzero(sizes == size)
-            taken = content[offsets[own][:, None] + np.arange(size)]
-            digits = np.empty((len(own), 2 * size), np.uint8)
-            digits[:, ::2], digits[:, 1::2] = _HEX[taken >> 4], _HEX[taken & 15]
-            self.instants(times[own], nodes[own], numbers[own], names, (key, "0" * 2 * size, "f" * 2 * size), digits)
-
-    def _introduce(self, table: str, known: dict[str, int], names: Sequence[str]) -> None:
-        """Gives names numbers, in a packet before those that use them."""
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            packet = self._packet()
-            packet.sequence_flags = self._interned
-            for name in unknown:
-                self._number(packet, table, known, name)
-
-    def _template(self, track: int, name: str, said: tuple[str, str | int, str | int] | None) -> tuple[bytes, int]:
-        """An instant without its time, and where in it the bytes of its value begin."""
-        if said is None:
-            return self._head(track, _INSTANT, name), 0
-        key, *values = said
-        first, second = (np.frombuffer(self._head(track, _INSTANT, name, (key, value)), np.uint8) for value in values)
-        there = np.flatnonzero(first != second)
-        return first.tobytes(), int(there[0]) if len(there) else 0
-
-    def _plain_event(self, track: int, kind: int, time: int, name: str | None) -> None:
-        """An event of which only the time is new; packets made one by one take most of the time of a large trace."""
-        known = self._head(track, kind, name)
-        if self._held >= _PIECE:
-            self.flush()
-        self._settle()
-        self._held += 1
-        body = known + _TIMESTAMP + _varint(time)
-        self._pieces.append(_PACKET + _varint(len(body)) + body)
-
-    def _head(self, track: int, kind: int, name: str | None, said: tuple[str, str | int] | None = None) -> bytes:
-        """A packet without its time; the name is known, and so is that of the value that it has."""
-        known = self._timeless.get((track, kind, name, said))
-        if known is None:
-            packet = self._proto.TracePacket()
-            packet.trusted_packet_sequence_id, packet.sequence_flags = 1, self._interned
-            packet.track_event.type, packet.track_event.track_uuid = kind, track
-            if name is not None:
-                packet.track_event.name_iid = self._events[name]
-            if said is not None:
-                self._annotate(packet, packet.track_event.debug_annotations.add(), *said)
-            if len(self._timeless) >= _TIMELESS:
-                self._timeless.clear()
-            known = self._timeless[track, kind, name, said] = packet.SerializeToString()
-        return known
-
-    def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:
-        note.name_iid = self._number(packet, "debug_annotation_names", self._arguments, key)
-        if isinstance(value, dict):
-            for name, part in value.items():
-                if part is not None:
-                    self._annotate(packet, note.dict_entries.add(), name, part)
-        elif isinstance(value, int):
-            if value < 2**63:
-                note.int_value = value
-            else:
-                note.uint_value = value
-        elif isinstance(value, float):
-            note.double_value = value
-        else:
-            note.string_value = value.hex() if isinstance(value, bytes) else value
-
-    def count(self, track: int, time: int, value: float) -> None:
-        packet = self._packet()
-        packet.timestamp = time
-        event = packet.track_event
-        event.type, event.track_uuid = _COUNTER, track
-        if isinstance(value, int) and value < 2**63:
-            event.counter_value = value
-        else:
-            event.double_counter_value = float(value)
-
-    def _number(self, packet: Any, table: str, known: dict[str, int], name: str) -> int:
-        number = known.get(name)
-        if number is None:
-            number = known[name] = len(known) + 1
-            entry = getattr(packet.interned_data, table).add()
-            entry.iid, entry.name = number, name
-        return number
-
-
 class _Node:
     """The tracks of one node."""
 
-    def __init__(self, writer: _Writer, number: int, outages: list[LossSpan], tracks: Tracks,
+    def __init__(self, writer: TraceWriter, number: int, outages: list[LossSpan], tracks: Tracks,
                  parent: int):
         self._writer, self._number, self._outages, self._tracks = writer, number, outages, tracks
-        self._track, self._parent = (number + 1) * _NODE_STRIDE, parent
+        self._track, self._parent = (number + 1) * NODE_STRIDE, parent
         self._name = f"node {number}" if tracks.dictionary is None else tracks.dictionary.node_name(number)
 
     def write(self) -> None:
@@ -415,9 +166,38 @@ class _Node:
                 self._writer.track(track, f"{self._name} ({bracket.row + 1})", self._track, bracket.row)
                 rows += 1
             self._bracket(track, bracket)
-        for point in self._tracks.points(self._number) if self._tracks.dictionary is not None else ():
-            self._writer.event(self._track, _INSTANT, _ns(point.time_ps), point.name, point.values, flow=point.flow)
+        if self._tracks.dictionary is not None:
+            self._points(self._tracks.dictionary)
         self._counters()
+
+    def _points(self, dictionary: Dictionary) -> None:
+        """Items of the dictionary that neither send nor receive, many at once; all others one by one."""
+        for batch in self._tracks.item_batches(self._number):
+            for at in range(0, len(batch), _ROWS):
+                self._items(dictionary, batch.slice(at, _ROWS))
+        for point in self._tracks.logs(self._number):
+            self._point(point)
+
+    def _items(self, dictionary: Dictionary, batch: pa.RecordBatch) -> None:
+        numbers = pc.fill_null(batch["event"].cast(pa.int64()), -1).to_numpy()
+        alone = pc.and_(pc.and_(pc.is_null(batch["sent"]), pc.is_null(batch["received"])),
+                        pc.invert(pc.fill_null(batch["aborted"], False))).to_numpy(zero_copy_only=False)
+        known = alone & np.isin(numbers, list(dictionary.by_id))
+        rows = np.flatnonzero(known)
+        if len(rows):
+            of_kind = numbers[rows]
+            kinds = []
+            for number in np.unique(of_kind).tolist():
+                kind, own = dictionary.by_id[number], np.flatnonzero(of_kind == number)
+                columns = [(field.name, batch[dictionary.columns[kind.name, field.name]].take(rows[own]))
+                           for field in kind.fields]
+                kinds.append((own, kind.name, columns))
+            self._writer.events(self._track, np.maximum(batch["time_ps"].to_numpy()[rows] // 1000, 0), kinds)
+        for row in batch.take(np.flatnonzero(~known)).to_pylist():
+            self._point(self._tracks.point(row))
+
+    def _point(self, point: Point) -> None:
+        self._writer.event(self._track, INSTANT, _ns(point.time_ps), point.name, point.values, flows=_flows(point.flow))
 
     def _spans(self) -> Iterator[tuple[Span, NamedSpan | None]]:
         for named in self._tracks.spans(self._number, 1000):
@@ -430,23 +210,37 @@ class _Node:
             end = named.end if named is not None else {}
             if named is not None and named.end_flow != _NO_FLOW:
                 # An end has no field for it.
-                self._writer.event(track, _INSTANT, bracket.time, f"ends {span.name}", flow=named.end_flow)
-            self._writer.event(track, _END, bracket.time, values={"end": end} if end else {})
+                self._writer.event(track, INSTANT, bracket.time, f"ends {span.name}", flows=_flows(named.end_flow))
+            self._writer.event(track, END, bracket.time, values={"end": end} if end else {})
             return
         values = dict(named.begin) if named is not None else {}
         if named is not None and span.last is None:
             values["ended"] = "not seen" if span.end is None else "not seen, drawn until items were lost"
-        self._writer.event(track, _BEGIN, bracket.time, span.name, values, intern=named is not None,
-                           flow=named.begin_flow if named is not None else _NO_FLOW)
+        self._writer.event(track, BEGIN, bracket.time, span.name, values, intern=named is not None,
+                           flows=_flows(named.begin_flow if named is not None else _NO_FLOW))
 
     def _counters(self) -> None:
         """A track for every field that is counted, shared by the events that have it."""
         counters: dict[str, int] = {}
-        for time_ps, counter, value in self._tracks.counts(self._number):
-            if counter not in counters:
-                counters[counter] = self._track + _COUNTERS + len(counters)
-                self._writer.track(counters[counter], counter, self._track, _COUNTERS + len(counters) - 1, counter=True)
-            self._writer.count(counters[counter], _ns(time_ps), value)
+        for batch in self._tracks.count_batches(self._number):
+            names = batch["counter"].dictionary_encode()
+            for counter in names.dictionary.to_pylist():
+                if counter not in counters:
+                    counters[counter] = self._track + _COUNTERS + len(counters)
+                    self._writer.track(counters[counter], counter, self._track, _COUNTERS + len(counters) - 1,
+                                       counter=True)
+            tracks = np.array([counters[counter] for counter in names.dictionary.to_pylist()], np.int64)
+            tracks, times = tracks[names.indices.to_numpy()], np.maximum(batch["time_ps"].to_numpy() // 1000, 0)
+            whole = pc.is_valid(batch["whole"]) if "whole" in batch.schema.names else pa.array([False] * len(batch))
+            many = (~whole.to_numpy(zero_copy_only=False) if not pa.types.is_decimal(batch["value"].type)
+                    else np.zeros(len(batch), bool))
+            for at in range(0, len(batch), _ROWS):
+                own = at + np.flatnonzero(many[at:at + _ROWS])
+                if len(own):
+                    self._writer.counts(tracks[own], times[own], batch["value"].take(own).to_numpy())
+            for row in np.flatnonzero(~many).tolist():
+                [one] = batch.slice(row, 1).to_pylist()
+                self._writer.count(int(tracks[row]), int(times[row]), self._tracks.count(one).value)
 
 
 def _write(run: Run, out: str, selection: Selection) -> None:

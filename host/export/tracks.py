@@ -150,9 +150,10 @@ class Tracks:
         if self.dictionary is None:
             yield from self._plain_items(node)
             return
-        yield from heapq.merge(self._items(node), self._logs(node), key=lambda point: point.time_ps)
+        items = (self.point(row) for batch in self.item_batches(node) for row in batch.to_pylist())
+        yield from heapq.merge(items, self.logs(node), key=lambda point: point.time_ps)
 
-    def _logs(self, node: int) -> Iterator[Point]:
+    def logs(self, node: int) -> Iterator[Point]:
         """Long messages and log lines, at the time at which they were complete."""
         if self.logging is None:
             return
@@ -207,29 +208,37 @@ class Tracks:
                 held = items
         return found
 
-    def _items(self, node: int) -> Iterator[Point]:
+    def item_batches(self, node: int) -> Iterator[pa.RecordBatch]:
+        """The items of :meth:`points` that are neither long messages nor log lines, in order: columns of the events
+        table, and the messages that each has ``sent`` and ``received``, null if there are none."""
         own = "" if self.logging is None else ("and coalesce(n.event, -1) not in "
                                               f"({self.logging.piece}, {self.logging.log}, {self.logging.text})")
-        for row in self._rows(f"""
+        return self._batches(f"""
                 select n.*, f.sent, f.received from numbered n left join flows f using (row)
                 where n.node = {node} and {self._of('n.node')} and {self._within('n.time_ps', 'n.time_ps')} {own}
                       and n.row not in (select begin_row from states where begin_row is not null and node = {node}
                       union all select end_row from states where end_row is not null and node = {node})
-                order by n.row"""):
-            kind = self._kind(row)
-            if kind is not None:
-                yield Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
-            else:
-                yield Point(row["time_ps"], *plain({name: row.get(name) for name in PLAIN}), _flow(row, ""), True)
+                order by n.row""")
 
-    def counts(self, node: int) -> Iterator[Count]:
-        """All values that the node counts, in order."""
+    def point(self, row: dict[str, Any]) -> Point:
+        """A row of :meth:`item_batches`."""
+        kind = self._kind(row)
+        if kind is not None:
+            return Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
+        return Point(row["time_ps"], *plain({name: row.get(name) for name in PLAIN}), _flow(row, ""), True)
+
+    def count_batches(self, node: int) -> Iterator[pa.RecordBatch]:
+        """All values that the node counts, in order: rows of the table of counters."""
         if self.dictionary is None:
-            return
-        for row in self._rows(f"select * from counters where node = {node} and {self._of('node')} and "
-                              f"{self._within('time_ps', 'time_ps')} order by row, counter"):
-            whole = row["value"] if row.get("whole") is None else row["whole"]
-            yield Count(row["time_ps"], row["counter"], int(whole) if isinstance(whole, Decimal) else whole)
+            return iter(())
+        return self._batches(f"select * from counters where node = {node} and {self._of('node')} and "
+                             f"{self._within('time_ps', 'time_ps')} order by row, counter")
+
+    @staticmethod
+    def count(row: dict[str, Any]) -> Count:
+        """A row of :meth:`count_batches`."""
+        whole = row["value"] if row.get("whole") is None else row["whole"]
+        return Count(row["time_ps"], row["counter"], int(whole) if isinstance(whole, Decimal) else whole)
 
     def _within(self, begin: str, end: str) -> str:
         """An SQL condition: something overlaps the chosen times; it has no end if that is null."""
@@ -239,11 +248,13 @@ class Tracks:
         """An SQL condition: it is one of the chosen nodes."""
         return "true" if self._nodes is None else f"list_contains({self._nodes}::integer[], {node}::integer)"
 
-    def _rows(self, question: str) -> Iterator[dict[str, Any]]:
+    def _batches(self, question: str) -> Iterator[pa.RecordBatch]:
         # A separate cursor: the results of several queries are read side by side.
         with self._connection.cursor() as cursor:
-            for batch in pa.RecordBatchReader.from_stream(cursor.sql(question)):
-                yield from batch.to_pylist()
+            yield from pa.RecordBatchReader.from_stream(cursor.sql(question))
+
+    def _rows(self, question: str) -> Iterator[dict[str, Any]]:
+        return (row for batch in self._batches(question) for row in batch.to_pylist())
 
     def _kind(self, row: dict[str, Any], way: str = "") -> EventKind | None:
         number = row.get(f"{way}event")

@@ -1,0 +1,4 @@
+"""The packets of a trace for Perfetto.
+
+Flow: wire_format, writer
+"""
