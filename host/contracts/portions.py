@@ -1,0 +1,180 @@
+"""The share of a state in the time of a scope: bounds on what it may be, whatever was lost and however late stamps are.
+
+The rule holds for a node if i - r w is at most 0 for the maximum r, and at least 0 for the minimum r, where w is the
+time in the scope, and i the part of it inside. Both bounds of i - r w are sums over the *zones* of the scope:
+
+0, off: nothing counts.
+1, on: an unknown state is inside for the upper bound, and outside for the lower one.
+2, on or off at any time, because an item was lost there, or the order of two edges is not certain: what makes the sum
+   more extreme counts, nothing else does.
+3, all on or all off: nothing was lost in it, and the scope is not known. All of it counts, or nothing.
+
+A true time is up to the slack after its stamp. The times are moved there from their stamps one after the other, the
+last one first, so that those of a node stay in order. A zone's part of the sum then rises by no more than what is
+passed on the way: while its end moves, by what is extreme; while its begin moves, by what is not; and while a time
+moves at which the node leaves the extreme state, by all of it. Edges with an earlier stamp are still at it, and enter
+a zone later by as much as they can pass its begin.
+
+The recording begins and ends at times of their own, as late as a stamp may be. An edge of the node with the first or
+the last stamp may come before it, or after it, even where the order of all events is certain. So the state before an
+edge with the first stamp counts, and that after one with the last stamp, though neither has a length by the stamps. Of
+what is passed at such an edge, each moment makes the sum larger or the time in the scope smaller, not both.
+"""
+
+from hypermon.host.contracts.rules import Rule
+from hypermon.host.contracts.scopes import exact, prepare
+from hypermon.host.contracts.trace import FAILED, FAR, INNER, OK, UNDECIDED, Trace
+
+__all__ = ["portions"]
+
+_HELD = ("state", "steady", "part", "zone", "kind", "hollow", "owner")
+
+
+def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> None:
+    """Creates ``judged``: ``t``, ``node``, ``value``, ``state``, ``why``; and the node's share is from ``low`` to
+    ``high``.
+
+    Parameters
+    ----------
+    table : states of nodes within the recording: ``node``, ``t``, ``until``, ``state`` (0 outside, 1 inside, 2 not
+        known), and ``steady``: it does not change.
+    slack : by how much the difference of two times may be off.
+    seen : the condition for nodes that the rule is about for sure. Others may have none of the events.
+    """
+    prepare(trace, rule)
+    _pieces(trace, rule, table)
+    least, most = (float(rule.values.get(name, default)) for name, default in (("min", 0.0), ("max", 1.0)))
+    ordered = exact(trace, rule)
+    bounds = ", ".join(f"coalesce(sum({name}) filter (kind in (1, 2) or {kept}), 0)::double as {name}_{limit}"
+                       for high in (True, False) for limit, kept in (("most", _better(high, most)),
+                                                                     ("least", _better(high, least)))
+                       for name in (("ih", "wh") if high else ("il", "wl")))
+    # A time that is all inside or all outside may be too much and too little, and nothing in between.
+    trace.db.execute(f"""create or replace temp table judged as
+        with high as ({_zones(True, slack, ordered)}), low as ({_zones(False, slack, ordered)}),
+        blocks as (select node, max(took) as block from (
+                       select node, part, sum(greatest(until - t - {slack}, 0)) as took from pieces
+                       where kind = 1 and state = 2 and steady group by node, part) group by node),
+        sums as (select node, {bounds}, {_sum('ih')} as in_may, {_sum('wh - ih', 1)} as out_sure,
+                        {_sum('il', 1)} as in_sure, {_sum('wl - il')} as out_may
+                 from high join low using (node, zone, kind) where kind <> 0 group by node),
+        known as (select *, {seen} as seen,
+                         {_is('il_least', 'wl_least', '>=', least)} or {least <= 0} as enough,
+                         {_is('ih_most', 'wh_most', '<=', most)} or {most >= 1} as little,
+                         {_is('ih_least', 'wh_least', '<', least)} as too_little,
+                         {_is('il_most', 'wl_most', '>', most)} as too_much,
+                         {_is('ih_least - coalesce(block, 0)', 'wh_least', '<', least)}
+                         and {_is('il_most + coalesce(block, 0)', 'wl_most', '>', most)} as either
+                  from sums left join blocks using (node))
+        select first as t, node, null::bigint as value,
+               case when seen and (too_little or too_much or either) then {FAILED} when enough and little then {OK}
+                    else {UNDECIDED} end::tinyint as state,
+               (select min(cause) from g where {INNER} and g.node = known.node) as why,
+               greatest(if(in_sure > 0, in_sure / (in_sure + out_may), 0), if(enough, {least!r}, 0),
+                        if(too_much, {most!r}, 0)) as low,
+               least(if(out_sure > 0, in_may / (in_may + out_sure), if(in_may > 0, 1, 0)), if(little, {most!r}, 1),
+                     if(too_little, {least!r}, 1)) as high
+        from known join extent using (node)""")
+
+
+def _pieces(trace: Trace, rule: Rule, table: str) -> None:
+    """Creates ``pieces``: from each edge of a node or its scope to the next one. ``hollow``: the zone has no length;
+    ``born``: the node's state before its first edge, even if that has the first stamp. The last piece of a node has
+    zone :data:`FAR`, no length, and its state after the last edge.
+    """
+    lane = "e.node" if rule.scope is not None and rule.scope.same_node else "0"
+    held = ", ".join(f"last_value({name} ignore nulls) over (own rows unbounded preceding) as {name}" for name in _HELD)
+    trace.db.execute(f"""create or replace temp table pieces as
+        with cells as (select lane, t, lead(t, 1, {FAR}) over (partition by lane order by t) as until,
+                              if(state = 2 and steady, 3, state) as kind, coalesce(owner, -1) as owner
+                       from scope_cells),
+        turned as (select *, kind = 3 or kind is distinct from lag(kind) over (partition by lane order by t) as fresh
+                   from cells),
+        turns as (select *, sum(fresh::int) over (partition by lane order by t rows unbounded preceding) as zone
+                  from turned),
+        zones as (select lane, zone, min(t) as t, max(until) as until, any_value(kind) as kind,
+                         min_by(owner, t) as owner from turns group by lane, zone),
+        points as (
+            select node, t, until as stop, state, steady, t as part, null as zone, null as kind, null as hollow,
+                   null as owner from {table}
+            union all select e.node, greatest(t, first), null, null, null, null, zone, kind,
+                             least(until, last) <= greatest(t, first), owner
+                      from extent as e join zones on lane = {lane} and t <= last and until >= first
+                      where e.node in (select node from {table})
+            union all select node, last, null, null, null, null, {FAR}, 0, true, -1 from extent
+                      where node in (select node from {table})),
+        filled as (select node, t, lead(t, 1, t) over own as until, first_value(state) over own as born, {held}
+                   from points window own as (partition by node order by t, zone nulls first, stop))
+        select * from filled where until > t or hollow""")
+
+
+def _better(high: bool, limit: float) -> str:
+    """Whether a zone makes the sum more extreme."""
+    return f"ih - {limit!r} * wh > 0" if high else f"il - {limit!r} * wl < 0"
+
+
+def _sum(value: str, kind: int = 0) -> str:
+    """The sum of what is not negative; of zones of one kind, if it is given."""
+    which = f" filter (kind = {kind})" if kind else ""
+    return f"coalesce(sum(greatest({value}, 0)){which}, 0)::double"
+
+
+def _is(inside: str, whole: str, sign: str, limit: float) -> str:
+    """Whether i {sign} r w: as a ratio, which is rounded as the limit is. If w is negative, r w is from w to 0."""
+    bound = whole if sign.startswith("<") else 0
+    return f"if({whole} > 0, ({inside}) / {whole} {sign} {limit!r}, {inside} {sign} {bound})"
+
+
+def _zones(high: bool, slack: int, ordered: bool) -> str:
+    """SQL: for each zone of ``pieces``, how long the node is inside (``ih`` or ``il``), and the whole (``wh``, ``wl``):
+    the pair for which i - r w is largest, or least, for any r from 0 to 1.
+
+    ordered : the order of the edges of states and scopes is certain.
+    """
+    extreme, sign = ("state <> 0", 1) if high else ("state <> 1", -1)
+    h, name = int(high), "h" if high else "l"
+    soon = f"range between current row and {max(slack - 1, 0)} following"
+    by = "partition by node order by t"
+    past = f"({by} range between {slack} preceding and current row)"
+    # What is passed while the edge of a zone moves: edges before it are still at their stamps. They may follow later,
+    # as far as they can pass it; what a zone that is on had of their time was counted there.
+    if ordered:
+        beside = (f"y or (next_zone = {FAR} and lead(y) over own) as near_end, not y as other_start, "
+                  f"if(starts, ends * {slack}, 0) as entered")
+    else:
+        # The order of the edges of this node is certain.
+        beside = ("y or (next_owner <> node and lead(near) over own) as near_end, "
+                  "if(owner = node, not y, other) as other_start, if(owner = node, 0, entered) as entered")
+    # A zone of kind 2 begins when an item may have been lost, or the first of two edges may have come, at the earliest:
+    # no edge moves. It has ended when the last item that was lost has come, at the latest (scopes add the slack; they
+    # add none where the order is certain, and there, one edge ends this zone and begins the next one).
+    fixed = "next_kind <> 2" + ("" if ordered else " and not (kind = 2 and next_kind = 3)")
+    begins = "opens and other_start and not (starts and before)" + (
+        "" if ordered else " and not (kind = 3 and prev_kind = 2)")
+    late = f"({begins})::int * {slack}"
+    grown = f"(closes and near_end and {fixed})::int * {slack}"
+    if ordered:
+        grown = f"({grown} - (opens and before and y and kind = 3 and prev_kind = 2)::int * {slack})"
+    ended = f"if(opens, entered, ends * {slack})"
+    return f"""
+        select node, zone, kind,
+               sum(if(kind = 2, {h} * (took * y::int + {grown} + {ended}),
+                      took * if(y, {h}, {1 - h}) + {h} * {grown} - {1 - h} * {late} + {sign} * {ended})) as i{name},
+               sum(if(kind = 2, took * y::int + {grown} + {ended}, took + {grown} - {late})) as w{name}
+        from (select node, zone, kind, until - t as took, y, ends, before, starts, opens, closes, prev_kind,
+                     next_kind, {beside}
+              from (select *, bool_or(y) over ({by} {soon}) as near, bool_or(not y) over ({by} {soon}) as other,
+                           sum(enters * (t + {slack})) over {past} - t * sum(enters) over {past} as entered
+                    from (select *, (before and not y)::int as ends,
+                                 (before and not y and (kind <> 1 or opens))::int as enters
+                          from (select *, coalesce(lag(y) over own, born_y) as before,
+                                       lag(y) over own is null as starts, lag(kind) over own as prev_kind,
+                                       lead(kind) over own as next_kind, lead(owner) over own as next_owner,
+                                       lead(zone) over own as next_zone,
+                                       zone is distinct from lag(zone) over own as opens,
+                                       zone is distinct from lead(zone) over own as closes
+                                from (select *, {extreme} as y, {extreme.replace('state', 'born')} as born_y
+                                      from pieces)
+                                window own as (partition by node order by t, zone))))
+              window own as (partition by node order by t, zone))
+        group by node, zone, kind"""
