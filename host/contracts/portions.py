@@ -27,9 +27,6 @@ from hypermon.host.contracts.trace import FAILED, FAR, INNER, OK, UNDECIDED, Tra
 
 __all__ = ["portions"]
 
-_HELD = ("state", "steady", "part", "zone", "kind", "hollow", "owner")
-
-
 def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> None:
     """Creates ``judged``: ``t``, ``node``, ``value``, ``state``, ``why``; and the node's share is from ``low`` to
     ``high``.
@@ -42,7 +39,7 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
     seen : the condition for nodes that the rule is about for sure. Others may have none of the events.
     """
     prepare(trace, rule)
-    _pieces(trace, rule, table)
+    _pieces(trace, rule, table, slack)
     least, most = (float(rule.values.get(name, default)) for name, default in (("min", 0.0), ("max", 1.0)))
     ordered = exact(trace, rule)
     bounds = ", ".join(f"coalesce(sum({name}) filter (kind in (1, 2) or {kept}), 0)::double as {name}_{limit}"
@@ -51,13 +48,13 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
                        for name in (("ih", "wh") if high else ("il", "wl")))
     # A time that is all inside or all outside may be too much and too little, and nothing in between.
     trace.db.execute(f"""create or replace temp table judged as
-        with high as ({_zones(True, slack, ordered)}), low as ({_zones(False, slack, ordered)}),
+        with zones as ({_zones(slack, ordered)}),
         blocks as (select node, max(took) as block from (
                        select node, part, sum(greatest(until - t - {slack}, 0)) as took from pieces
                        where kind = 1 and state = 2 and steady group by node, part) group by node),
         sums as (select node, {bounds}, {_sum('ih')} as in_may, {_sum('wh - ih', 1)} as out_sure,
                         {_sum('il', 1)} as in_sure, {_sum('wl - il')} as out_may
-                 from high join low using (node, zone, kind) where kind <> 0 group by node),
+                 from zones group by node),
         known as (select *, {seen} as seen,
                          {_is('il_least', 'wl_least', '>=', least)} or {least <= 0} as enough,
                          {_is('ih_most', 'wh_most', '<=', most)} or {most >= 1} as little,
@@ -77,35 +74,55 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
         from known join extent using (node)""")
 
 
-def _pieces(trace: Trace, rule: Rule, table: str) -> None:
-    """Creates ``pieces``: from each edge of a node or its scope to the next one. ``hollow``: the zone has no length;
-    ``born``: the node's state before its first edge, even if that has the first stamp. The last piece of a node has
-    zone :data:`FAR`, no length, and its state after the last edge.
+def _pieces(trace: Trace, rule: Rule, table: str, slack: int) -> None:
+    """Creates ``pieces``: from each edge of a node or its scope to the next one, with what is before and after it.
+
+    ``starts``: it is the node's first one; then ``prior``, the state before it, is that before the node's first edge,
+    even if that has the first stamp. The last piece of a node has zone :data:`FAR`, no length, and the state after the
+    last edge. ``crowded``: its begin or that of one next to it is at most the slack from another one's; ``calm``: its
+    own begin and the next one are not.
     """
     lane = "e.node" if rule.scope is not None and rule.scope.same_node else "0"
-    held = ", ".join(f"last_value({name} ignore nulls) over (own rows unbounded preceding) as {name}" for name in _HELD)
-    trace.db.execute(f"""create or replace temp table pieces as
+    near = {name: f"coalesce({late} - {soon} <= {slack}, false)" for name, late, soon in (
+        ("back", "t", "lag(t) over own"), ("ahead", "lead(t) over own", "t"),
+        ("behind", "lag(t) over own", "lag(t, 2) over own"), ("beyond", "lead(t, 2) over own", "lead(t) over own"))}
+    trace.db.execute(f"""create or replace temp table zone_begins as
         with cells as (select lane, t, lead(t, 1, {FAR}) over (partition by lane order by t) as until,
                               if(state = 2 and steady, 3, state) as kind, coalesce(owner, -1) as owner
                        from scope_cells),
         turned as (select *, kind = 3 or kind is distinct from lag(kind) over (partition by lane order by t) as fresh
                    from cells),
-        turns as (select *, sum(fresh::int) over (partition by lane order by t rows unbounded preceding) as zone
+        turns as (select *, sum(fresh::int) over (partition by lane order by t rows unbounded preceding)::bigint as zone
                   from turned),
         zones as (select lane, zone, min(t) as t, max(until) as until, any_value(kind) as kind,
                          min_by(owner, t) as owner from turns group by lane, zone),
+        nodes as (from extent where node in (select node from {table}))
+        select e.node, greatest(t, first) as t, zone, kind, owner, least(until, last) > greatest(t, first) as lasts
+        from nodes as e join zones on lane = {lane} and t <= last and until >= first
+        union all select node, last, {FAR}, 0, -1, false from nodes""")
+    # States with no length do not count, but for the first one, and the one after the last edge. Edges of a zone come
+    # after edges of the state with the same stamp.
+    trace.db.execute(f"""create or replace temp table pieces as
+        with own_states as (
+            select node, t, state, steady from {table} where until > t
+            union all select node, t, max(state), true from {table} join extent using (node)
+                      where until = t and t = last group by node, t),
+        borns as (select node, min_by(state, until) as born from {table} join extent using (node) where t = first
+                  group by node),
         points as (
-            select node, t, until as stop, state, steady, t as part, null as zone, null as kind, null as hollow,
-                   null as owner from {table}
-            union all select e.node, greatest(t, first), null, null, null, null, zone, kind,
-                             least(until, last) <= greatest(t, first), owner
-                      from extent as e join zones on lane = {lane} and t <= last and until >= first
-                      where e.node in (select node from {table})
-            union all select node, last, null, null, null, null, {FAR}, 0, true, -1 from extent
-                      where node in (select node from {table})),
-        filled as (select node, t, lead(t, 1, t) over own as until, first_value(state) over own as born, {held}
-                   from points window own as (partition by node order by t, zone nulls first, stop))
-        select * from filled where until > t or hollow""")
+            select s.node, s.t, zone, kind, owner, state, steady, s.t as part
+            from own_states as s asof join (from zone_begins where lasts) as z on z.node = s.node and z.t <= s.t
+            join extent as e on e.node = s.node where z.t < s.t and s.t < last
+            union all select z.node, z.t, zone, kind, owner, state, steady, s.t
+                      from zone_begins as z asof join own_states as s on s.node = z.node and s.t <= z.t)
+        select * exclude (born), lead(t, 1, t) over own as until, coalesce(lag(state) over own, born) as prior,
+               lag(state) over own is null as starts, lead(state) over own as next_state,
+               lag(kind) over own as prev_kind, lead(kind) over own as next_kind, lead(owner) over own as next_owner,
+               lead(zone) over own as next_zone, zone is distinct from lag(zone) over own as opens,
+               zone is distinct from lead(zone) over own as closes,
+               not ({near['back']} or {near['ahead']} or {near['beyond']}) as calm,
+               {' or '.join(near.values())} as crowded
+        from points join borns using (node) window own as (partition by node order by t, zone)""")
 
 
 def _better(high: bool, limit: float) -> str:
@@ -125,56 +142,72 @@ def _is(inside: str, whole: str, sign: str, limit: float) -> str:
     return f"if({whole} > 0, ({inside}) / {whole} {sign} {limit!r}, {inside} {sign} {bound})"
 
 
-def _zones(high: bool, slack: int, ordered: bool) -> str:
-    """SQL: for each zone of ``pieces``, how long the node is inside (``ih`` or ``il``), and the whole (``wh``, ``wl``):
-    the pair for which i - r w is largest, or least, for any r from 0 to 1.
+def _zones(slack: int, ordered: bool) -> str:
+    """SQL: for each zone of ``pieces``, how long the node is inside, and the whole: the pair (``ih``, ``wh``) for which
+    i - r w is largest, and (``il``, ``wl``) for which it is least, for any r from 0 to 1.
 
     ordered : the order of the edges of states and scopes is certain.
     """
-    extreme, sign = ("state <> 0", 1) if high else ("state <> 1", -1)
-    h, name = int(high), "h" if high else "l"
-    soon = f"range between current row and {max(slack - 1, 0)} following"
-    by = "partition by node order by t"
-    past = f"({by} range between {slack} preceding and current row)"
-    # What is passed while the edge of a zone moves: edges before it are still at their stamps. They may follow later,
-    # as far as they can pass it; what a zone that is on had of their time was counted there.
-    if ordered:
-        beside = (f"y or (next_zone = {FAR} and lead(y) over own) as near_end, not y as other_start, "
-                  f"if(starts, ends * {slack}, 0) as entered")
-    else:
-        # The order of the edges of this node is certain.
-        beside = ("y or (next_owner <> node and lead(near) over own) as near_end, "
-                  "if(owner = node, not y, other) as other_start, if(owner = node, 0, entered) as entered")
     # A zone of kind 2 begins when an item may have been lost, or the first of two edges may have come, at the earliest:
     # no edge moves. It has ended when the last item that was lost has come, at the latest (scopes add the slack; they
     # add none where the order is certain, and there, one edge ends this zone and begins the next one).
     fixed = "next_kind <> 2" + ("" if ordered else " and not (kind = 2 and next_kind = 3)")
-    begins = "opens and other_start and not (starts and before)" + (
-        "" if ordered else " and not (kind = 3 and prev_kind = 2)")
-    late = f"({begins})::int * {slack}"
-    grown = f"(closes and near_end and {fixed})::int * {slack}"
+    begins = "" if ordered else " and not (kind = 3 and prev_kind = 2)"
+    sums = []
+    for name, high in (("h", 1), ("l", 0)):
+        y, before, sign = f"y_{name}", f"before_{name}", 1 if high else -1
+        late = f"(opens and other_{name} and not (starts and {before}){begins})::int * {slack}"
+        grown = f"(closes and near_{name} and {fixed})::int * {slack}"
+        if ordered:
+            grown = f"({grown} - (opens and {before} and {y} and kind = 3 and prev_kind = 2)::int * {slack})"
+        ended = f"if(opens, entered_{name}, ({before} and not {y})::int * {slack})"
+        sums.append(f"""sum(if(kind = 2, {high} * (took * {y}::int + {grown} + {ended}),
+                   took * if({y}, {high}, {1 - high}) + {high} * {grown} - {1 - high} * {late} + {sign} * {ended}))
+                   as i{name},
+               sum(if(kind = 2, took * {y}::int + {grown} + {ended}, took + {grown} - {late})) as w{name}""")
+    return f"""select node, zone, kind, {', '.join(sums)} from ({_beside(slack, ordered)}) where kind <> 0
+               group by node, zone, kind"""
+
+
+def _beside(slack: int, ordered: bool) -> str:
+    """SQL: ``pieces`` with what is passed while the edges of zones move, for either bound: whether the end of the zone
+    may pass what is extreme (``near``), and its begin what is not (``other``), and how much ``entered``.
+
+    Edges before the moving one are still at their stamps. They may follow later, as far as they can pass it; what a
+    zone that is on had of their time was counted there. The order of the edges of a node and of its own scope, or of a
+    scope that it owns, is certain.
+    """
+    found = {name: [] for name in ("known", "calm", "windows", "crowded")}
+    for name, extreme in (("h", "{} <> 0"), ("l", "{} <> 1")):
+        y, before, after = (extreme.format(state) for state in ("state", "prior", "next_state"))
+        enters = f"(before_{name} and not y_{name} and (kind <> 1 or opens))::int"
+        found["known"].append(f"{y} as y_{name}, {before} as before_{name}, {after} as after_{name}")
+        if ordered:
+            found["calm"].append(f"y_{name} or (next_zone = {FAR} and after_{name}) as near_{name}, "
+                                 f"not y_{name} as other_{name}, "
+                                 f"if(starts and before_{name} and not y_{name}, {slack}, 0) as entered_{name}")
+            continue
+        own = "partition by node order by t range between"
+        soon, past = f"{own} current row and {max(slack - 1, 0)} following", f"{own} {slack} preceding and current row"
+        found["calm"].append(f"y_{name} or (next_owner <> node and after_{name}) as near_{name}, "
+                             f"not y_{name} as other_{name}, if(owner = node, 0, {enters} * {slack}) as entered_{name}")
+        found["windows"].append(f"bool_or(y_{name}) over ({soon}) as soon_{name}, "
+                                f"bool_or(not y_{name}) over ({soon}) as not_soon_{name}, "
+                                f"sum({enters} * (t + {slack})) over ({past}) - t * sum({enters}) over ({past}) "
+                                f"as past_{name}")
+        found["crowded"].append(f"y_{name} or (next_owner <> node and lead(soon_{name}) over own) as near_{name}, "
+                                f"if(owner = node, not y_{name}, not_soon_{name}) as other_{name}, "
+                                f"if(owner = node, 0, past_{name}) as entered_{name}")
+    texts = {name: ", ".join(parts) for name, parts in found.items()}
+    kept = ", ".join(("node", "t", "until - t as took", "zone", "kind", "starts", "opens", "closes", "prev_kind",
+                      "next_kind", "y_h", "y_l", "before_h", "before_l"))
     if ordered:
-        grown = f"({grown} - (opens and before and y and kind = 3 and prev_kind = 2)::int * {slack})"
-    ended = f"if(opens, entered, ends * {slack})"
-    return f"""
-        select node, zone, kind,
-               sum(if(kind = 2, {h} * (took * y::int + {grown} + {ended}),
-                      took * if(y, {h}, {1 - h}) + {h} * {grown} - {1 - h} * {late} + {sign} * {ended})) as i{name},
-               sum(if(kind = 2, took * y::int + {grown} + {ended}, took + {grown} - {late})) as w{name}
-        from (select node, zone, kind, until - t as took, y, ends, before, starts, opens, closes, prev_kind,
-                     next_kind, {beside}
-              from (select *, bool_or(y) over ({by} {soon}) as near, bool_or(not y) over ({by} {soon}) as other,
-                           sum(enters * (t + {slack})) over {past} - t * sum(enters) over {past} as entered
-                    from (select *, (before and not y)::int as ends,
-                                 (before and not y and (kind <> 1 or opens))::int as enters
-                          from (select *, coalesce(lag(y) over own, born_y) as before,
-                                       lag(y) over own is null as starts, lag(kind) over own as prev_kind,
-                                       lead(kind) over own as next_kind, lead(owner) over own as next_owner,
-                                       lead(zone) over own as next_zone,
-                                       zone is distinct from lag(zone) over own as opens,
-                                       zone is distinct from lead(zone) over own as closes
-                                from (select *, {extreme} as y, {extreme.replace('state', 'born')} as born_y
-                                      from pieces)
-                                window own as (partition by node order by t, zone))))
-              window own as (partition by node order by t, zone))
-        group by node, zone, kind"""
+        return f"select {kept}, {texts['calm']} from (select *, {texts['known']} from pieces)"
+    # The windows take long, and few pieces need them.
+    return f"""select {kept}, {texts['calm']} from (select *, {texts['known']} from pieces where calm)
+        union all
+        select * exclude (calm) from (
+            select {kept}, {texts['crowded']}, calm
+            from (select *, {texts['windows']} from (select *, {texts['known']} from pieces where crowded))
+            window own as (partition by node order by t, zone))
+        where not calm"""

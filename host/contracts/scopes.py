@@ -34,12 +34,23 @@ def prepare(trace: Trace, rule: Rule) -> None:
             trace.db.execute(f"delete from {name}")
     lane = "node::smallint" if scope.same_node else "0::smallint"
     slack = margin(trace, rule)
-    trace.db.execute(f"""create or replace temp table scope_marks as
-        with marks as (select {lane} as lane, node, t, 1::tinyint as mark from scope_begins
-                       union all select {lane}, node, t, 0 from scope_ends)
-        select *, if(min(node) {_near(slack)} = max(node) {_near(slack)}, node, null) as owner,
-               {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
-                  and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
+    marks = f"""select {lane} as lane, node, t, 1::tinyint as mark from scope_begins
+                       union all select {lane}, node, t, 0 from scope_ends"""
+    if exact(trace, rule):
+        question = f"select *, node as owner, false as mixed from ({marks})"
+    else:
+        # Few marks have another one near; the windows for these take long.
+        question = f"""with marks as ({marks}),
+            spaced as (select *, coalesce(t - lag(t) over own > {slack}, true)
+                                 and coalesce(lead(t) over own - t > {slack}, true) as lone
+                       from marks window own as (partition by lane order by t))
+            select * exclude (lone), node as owner, false as mixed from spaced where lone
+            union all
+            select * exclude (lone), if(min(node) {_near(slack)} = max(node) {_near(slack)}, node, null),
+                   min(mark) {_near(slack)} <> max(mark) {_near(slack)}
+                   and min(node) {_near(slack)} <> max(node) {_near(slack)}
+            from spaced where not lone"""
+    trace.db.execute(f"create or replace temp table scope_marks as {question}")
     trace.db.execute(f"""create or replace temp table scope_gaps as
         select {lane} as lane, node, lo, hi + {slack} as hi from gaps_all
         where {trace.concerning(every)} and {INNER}""")

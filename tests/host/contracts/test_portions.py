@@ -38,6 +38,8 @@ def judged(rows, scope=WORK, losses=(), slack=0, nodes=(), **values):
     (items("s10 e40", "x14 y30"), WORK, [(0, 20, 20, 1)], 2, (4, 10), (8, 10)),
     # The same of one node, which may have lost an end of the state instead.
     (items("", "s10 x14 y30 e40"), OWN, [(1, 20, 20, 1)], 2, (4, 32), (8, 10)),
+    # Edges that are near to each other, then one that is not, then some more.
+    (items("s10 e40", "x15 y18 x20 y60 x62 y64"), WORK, [], 2, (19, 30), (27, 30)),
     # A state from the start.
     (items("s10 e40", "x0 y20"), WORK, [], 0, (10, 30), (10, 30))])
 def test_the_largest_and_the_smallest_share(rows, scope, losses, slack, low, high):
@@ -66,6 +68,11 @@ def test_what_ends_just_before_a_scope_enters_it_as_far_as_it_can():
     assert judged(**rule, max=1 / 28).verdict == "pass"
     assert judged(**rule, max=1 / 30 - 0.001).verdict == "undecided"
     assert judged(**rule, min=1 / 28 + 0.001).verdict == "fail"
+
+
+def test_what_begins_just_after_a_scope_is_in_it_if_the_scope_ends_late():
+    assert judged(items("s10 e40", "x41 y60"), slack=2, max=0).verdict == "undecided"
+    assert judged(items("s10 e40", "x42 y60"), slack=2, max=0).verdict == "pass"
 
 
 def test_all_inside_or_all_outside():
