@@ -60,6 +60,7 @@ def test_a_node_knows_the_order_of_its_own_edges():
     assert judged(items("", "x90"), scope, slack=5, max=0.99).verdict == "fail"
     assert judged(items("x80", "x90"), scope, slack=5, max=0.99).verdict == "fail"
     assert judged(items("x88", "x90 y94"), scope, slack=5, min=0.5).verdict == "undecided"
+    assert judged(items("", "x90 y91"), scope, slack=5, max=0.61).verdict == "pass"
 
 
 def test_what_ends_just_before_a_scope_enters_it_as_far_as_it_can():
