@@ -39,9 +39,11 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
     seen : the condition for nodes that the rule is about for sure. Others may have none of the events.
     """
     prepare(trace, rule)
-    _pieces(trace, rule, table, slack)
-    least, most = (float(rule.values.get(name, default)) for name, default in (("min", 0.0), ("max", 1.0)))
     ordered = exact(trace, rule)
+    _pieces(trace, rule, table)
+    if not ordered:
+        _crowds(trace, slack)
+    least, most = (float(rule.values.get(name, default)) for name, default in (("min", 0.0), ("max", 1.0)))
     bounds = ", ".join(f"coalesce(sum({name}) filter (kind in (1, 2) or {kept}), 0)::double as {name}_{limit}"
                        for high in (True, False) for limit, kept in (("most", _better(high, most)),
                                                                      ("least", _better(high, least)))
@@ -74,18 +76,14 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
         from known join extent using (node)""")
 
 
-def _pieces(trace: Trace, rule: Rule, table: str, slack: int) -> None:
-    """Creates ``pieces``: from each edge of a node or its scope to the next one, with what is before and after it.
+def _pieces(trace: Trace, rule: Rule, table: str) -> None:
+    """Creates ``pieces``: from each edge of a node's state or its scope (``t``) to the next one (``until``).
 
-    ``starts``: it is the node's first one; then ``prior``, the state before it, is that before the node's first edge,
-    even if that has the first stamp. The last piece of a node has zone :data:`FAR`, no length, and the state after the
-    last edge. ``crowded``: its begin or that of one next to it is at most the slack from another one's; ``calm``: its
-    own begin and the next one are not.
+    ``opens``, ``closes``: a zone begins and ends with it; ``starts``: the recording begins with it; ``ends_all``: its
+    zone ends with the recording. ``prior``, ``next_state``: the state before it, and at the begin of the next piece.
+    The last piece of a node has zone :data:`FAR`, no length, and the state after the last edge.
     """
     lane = "e.node" if rule.scope is not None and rule.scope.same_node else "0"
-    near = {name: f"coalesce({late} - {soon} <= {slack}, false)" for name, late, soon in (
-        ("back", "t", "lag(t) over own"), ("ahead", "lead(t) over own", "t"),
-        ("behind", "lag(t) over own", "lag(t, 2) over own"), ("beyond", "lead(t, 2) over own", "lead(t) over own"))}
     trace.db.execute(f"""create or replace temp table zone_begins as
         with cells as (select lane, t, lead(t, 1, {FAR}) over (partition by lane order by t) as until,
                               if(state = 2 and steady, 3, state) as kind, coalesce(owner, -1) as owner
@@ -94,35 +92,53 @@ def _pieces(trace: Trace, rule: Rule, table: str, slack: int) -> None:
                    from cells),
         turns as (select *, sum(fresh::int) over (partition by lane order by t rows unbounded preceding)::bigint as zone
                   from turned),
-        zones as (select lane, zone, min(t) as t, max(until) as until, any_value(kind) as kind,
-                         min_by(owner, t) as owner from turns group by lane, zone),
+        merged as (select lane, zone, min(t) as t, max(until) as until, any_value(kind) as kind,
+                          min_by(owner, t) as owner from turns group by lane, zone),
+        zones as (select *, lag(kind) over own as prev_kind, lead(kind) over own as next_kind,
+                         lead(owner) over own as next_owner
+                  from merged window own as (partition by lane order by zone)),
         nodes as (from extent where node in (select node from {table}))
-        select e.node, greatest(t, first) as t, zone, kind, owner, least(until, last) > greatest(t, first) as lasts
+        select e.node, greatest(t, first) as t, least(until, last) as until, zone, kind, owner, t < first as starts,
+               t = first as follows, until > last as ends_all, if(starts, null, prev_kind) as prev_kind,
+               if(ends_all, 0, next_kind) as next_kind, if(ends_all, -1, next_owner) as next_owner
         from nodes as e join zones on lane = {lane} and t <= last and until >= first
-        union all select node, last, {FAR}, 0, -1, false from nodes""")
-    # States with no length do not count, but for the first one, and the one after the last edge. Edges of a zone come
-    # after edges of the state with the same stamp.
+        union all select node, last, last, {FAR}, 0, -1, false, true, true, 0, 0, -1 from nodes""")
+    # States with no length do not count, but for the one before the first edge, and the one after the last edge. Where
+    # an edge of the state and one of a zone have the same stamp, the zone's edge begins a piece.
     trace.db.execute(f"""create or replace temp table pieces as
-        with own_states as (
-            select node, t, state, steady from {table} where until > t
-            union all select node, t, max(state), true from {table} join extent using (node)
-                      where until = t and t = last group by node, t),
-        borns as (select node, min_by(state, until) as born from {table} join extent using (node) where t = first
-                  group by node),
+        with borns as (select node, min_by(state, until) as born from {table} join extent using (node) where t = first
+                       group by node),
+        kept as (select node, t, until, state, steady from {table} where until > t
+                 union all select node, t, t, max(state), true from {table} join extent using (node)
+                           where until = t and t = last group by node, t),
+        own_states as (select kept.*, last, coalesce(lag(state) over own, born) as prior,
+                              lead(state, 1, state) over own as later
+                       from kept join borns using (node) join extent using (node)
+                       window own as (partition by node order by t)),
         points as (
-            select s.node, s.t, zone, kind, owner, state, steady, s.t as part
-            from own_states as s asof join (from zone_begins where lasts) as z on z.node = s.node and z.t <= s.t
-            join extent as e on e.node = s.node where z.t < s.t and s.t < last
-            union all select z.node, z.t, zone, kind, owner, state, steady, s.t
-                      from zone_begins as z asof join own_states as s on s.node = z.node and s.t <= z.t)
-        select * exclude (born), lead(t, 1, t) over own as until, coalesce(lag(state) over own, born) as prior,
-               lag(state) over own is null as starts, lead(state) over own as next_state,
-               lag(kind) over own as prev_kind, lead(kind) over own as next_kind, lead(owner) over own as next_owner,
-               lead(zone) over own as next_zone, zone is distinct from lag(zone) over own as opens,
-               zone is distinct from lead(zone) over own as closes,
-               not ({near['back']} or {near['ahead']} or {near['beyond']}) as calm,
-               {' or '.join(near.values())} as crowded
-        from points join borns using (node) window own as (partition by node order by t, zone)""")
+            select s.node, s.t, s.t as part, s.until as stop, state, steady, prior, later, z.until as zone_until, zone,
+                   kind, owner, false as opens, false as starts, ends_all, prev_kind, next_kind, next_owner
+            from own_states as s asof join (from zone_begins where until > t) as z on z.node = s.node and z.t <= s.t
+            where z.t < s.t and s.t < last
+            union all
+            select z.node, z.t, s.t, s.until, state, steady, if(s.t = z.t and not follows, prior, state), later,
+                   z.until, zone, kind, owner, true, starts, ends_all, prev_kind, next_kind, next_owner
+            from zone_begins as z asof join own_states as s on s.node = z.node and s.t <= z.t)
+        select * exclude (stop, later, zone_until), least(stop, zone_until) as until, zone_until <= stop as closes,
+               if(zone_until = stop, later, state) as next_state
+        from points""")
+
+
+def _crowds(trace: Trace, slack: int) -> None:
+    """Creates ``crowd``, the times of edges of nodes that are at most the slack from another one, and ``crowds``, these
+    and the next ones before and after them."""
+    trace.db.execute(f"""create or replace temp table crowd as
+        select node, t from pieces where until - t <= {slack} union select node, until from pieces
+        where until - t <= {slack}""")
+    trace.db.execute("""create or replace temp table crowds as
+        with own as (select node, t, until from pieces
+                     where (node, t) in (from crowd) or (node, until) in (from crowd))
+        select node, t from own union select node, until from own""")
 
 
 def _better(high: bool, limit: float) -> str:
@@ -177,37 +193,36 @@ def _beside(slack: int, ordered: bool) -> str:
     zone that is on had of their time was counted there. The order of the edges of a node and of its own scope, or of a
     scope that it owns, is certain.
     """
-    found = {name: [] for name in ("known", "calm", "windows", "crowded")}
+    ends = "(ends_all and {})" if ordered else "(next_owner <> node and {})"
+    found: dict[str, list[str]] = {name: [] for name in ("known", "calm", "windows", "crowded")}
     for name, extreme in (("h", "{} <> 0"), ("l", "{} <> 1")):
         y, before, after = (extreme.format(state) for state in ("state", "prior", "next_state"))
         enters = f"(before_{name} and not y_{name} and (kind <> 1 or opens))::int"
-        found["known"].append(f"{y} as y_{name}, {before} as before_{name}, {after} as after_{name}")
-        if ordered:
-            found["calm"].append(f"y_{name} or (next_zone = {FAR} and after_{name}) as near_{name}, "
-                                 f"not y_{name} as other_{name}, "
-                                 f"if(starts and before_{name} and not y_{name}, {slack}, 0) as entered_{name}")
-            continue
+        entered = f"if({'starts' if ordered else 'owner <> node'}, {enters} * {slack}, 0)"
         own = "partition by node order by t range between"
         soon, past = f"{own} current row and {max(slack - 1, 0)} following", f"{own} {slack} preceding and current row"
-        found["calm"].append(f"y_{name} or (next_owner <> node and after_{name}) as near_{name}, "
-                             f"not y_{name} as other_{name}, if(owner = node, 0, {enters} * {slack}) as entered_{name}")
+        found["known"].append(f"{y} as y_{name}, {before} as before_{name}, {after} as after_{name}")
+        found["calm"].append(f"y_{name} or {ends.format(f'after_{name}')} as near_{name}, "
+                             f"not y_{name} as other_{name}, {entered} as entered_{name}")
         found["windows"].append(f"bool_or(y_{name}) over ({soon}) as soon_{name}, "
                                 f"bool_or(not y_{name}) over ({soon}) as not_soon_{name}, "
                                 f"sum({enters} * (t + {slack})) over ({past}) - t * sum({enters}) over ({past}) "
                                 f"as past_{name}")
-        found["crowded"].append(f"y_{name} or (next_owner <> node and lead(soon_{name}) over own) as near_{name}, "
+        found["crowded"].append(f"y_{name} or {ends.format(f'lead(soon_{name}) over own')} as near_{name}, "
                                 f"if(owner = node, not y_{name}, not_soon_{name}) as other_{name}, "
                                 f"if(owner = node, 0, past_{name}) as entered_{name}")
     texts = {name: ", ".join(parts) for name, parts in found.items()}
-    kept = ", ".join(("node", "t", "until - t as took", "zone", "kind", "starts", "opens", "closes", "prev_kind",
+    kept = ", ".join(("node", "until - t as took", "zone", "kind", "starts", "opens", "closes", "prev_kind",
                       "next_kind", "y_h", "y_l", "before_h", "before_l"))
     if ordered:
         return f"select {kept}, {texts['calm']} from (select *, {texts['known']} from pieces)"
     # The windows take long, and few pieces need them.
-    return f"""select {kept}, {texts['calm']} from (select *, {texts['known']} from pieces where calm)
+    near = "((node, t) in (from crowd) or (node, until) in (from crowd))"
+    return f"""select {kept}, {texts['calm']} from (select *, {texts['known']} from pieces where not {near})
         union all
-        select * exclude (calm) from (
-            select {kept}, {texts['crowded']}, calm
-            from (select *, {texts['windows']} from (select *, {texts['known']} from pieces where crowded))
+        select * exclude (crowded) from (
+            select {kept}, {texts['crowded']}, {near} as crowded
+            from (select *, {texts['windows']} from (select *, {texts['known']} from pieces
+                  where (node, t) in (from crowds) or (node, until) in (from crowds)))
             window own as (partition by node order by t, zone))
-        where not calm"""
+        where crowded"""
