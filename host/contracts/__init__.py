@@ -5,6 +5,6 @@ the start and after the end. It therefore represents all complete traces that ag
 in all of these traces, fails if it holds in none, and is undecided otherwise. Where this package can compute only
 bounds, and these leave a doubt, the verdict is *undecided* (docs/check.md).
 
-Flow: units, rules, lines, trace, events, doubts, scopes, judged, responses, sequences, rates, spans, verdicts,
-    judge, suspects, growing
+Flow: units, rules, lines, trace, events, doubts, scopes, judged, responses, sequences, rates,
+    portions, spans, verdicts, judge, suspects, growing
 """

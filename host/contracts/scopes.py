@@ -16,9 +16,10 @@ _CELL = "state, nz, chg, n, tos"
 
 
 def prepare(trace: Trace, rule: Rule) -> None:
-    """Creates the cells of a rule's scope: ``scope_cells`` (``lane``, ``t``, when a cell begins, its ``state``; and so
-    far: ``nz`` cells that are not outside, ``chg`` changes, ``n`` edges, ``tos`` ends), and ``scope_own``, the edges of
-    each node. Nothing is done if they are there.
+    """Creates the cells of a rule's scope: ``scope_cells`` (``lane``, ``t``, when a cell begins, its ``state``;
+    ``steady``: nothing changes it before the next cell; ``owner``: the node whose edge it begins with, if no other node
+    has one as near; and so far: ``nz`` cells that are not outside, ``chg`` changes, ``n`` edges, ``tos`` ends), and
+    ``scope_own``, the edges of each node. Nothing is done if they are there.
 
     A lane is a node if the scope is of each node, else 0.
     """
@@ -33,11 +34,23 @@ def prepare(trace: Trace, rule: Rule) -> None:
             trace.db.execute(f"delete from {name}")
     lane = "node::smallint" if scope.same_node else "0::smallint"
     slack = margin(trace, rule)
-    trace.db.execute(f"""create or replace temp table scope_marks as
-        with marks as (select {lane} as lane, node, t, 1::tinyint as mark from scope_begins
-                       union all select {lane}, node, t, 0 from scope_ends)
-        select *, {'false' if exact(trace, rule) else f'''min(mark) {_near(slack)} <> max(mark) {_near(slack)}
-                  and min(node) {_near(slack)} <> max(node) {_near(slack)}'''} as mixed from marks""")
+    marks = f"""select {lane} as lane, node, t, 1::tinyint as mark from scope_begins
+                       union all select {lane}, node, t, 0 from scope_ends"""
+    if exact(trace, rule):
+        question = f"select *, node as owner, false as mixed from ({marks})"
+    else:
+        # Few marks have another one near; the windows for these take long.
+        question = f"""with marks as ({marks}),
+            spaced as (select *, coalesce(t - lag(t) over own > {slack}, true)
+                                 and coalesce(lead(t) over own - t > {slack}, true) as lone
+                       from marks window own as (partition by lane order by t))
+            select * exclude (lone), node as owner, false as mixed from spaced where lone
+            union all
+            select * exclude (lone), if(min(node) {_near(slack)} = max(node) {_near(slack)}, node, null),
+                   min(mark) {_near(slack)} <> max(mark) {_near(slack)}
+                   and min(node) {_near(slack)} <> max(node) {_near(slack)}
+            from spaced where not lone"""
+    trace.db.execute(f"create or replace temp table scope_marks as {question}")
     trace.db.execute(f"""create or replace temp table scope_gaps as
         select {lane} as lane, node, lo, hi + {slack} as hi from gaps_all
         where {trace.concerning(every)} and {INNER}""")
@@ -51,21 +64,24 @@ def prepare(trace: Trace, rule: Rule) -> None:
     order = "partition by lane order by t, turn, mark"
     trace.db.execute(f"""create or replace temp table scope_cells as
         with points as (
-            select lane, t, if(mixed, 2, mark)::tinyint as mark, mark as edge, 0 as opens, 1 as turn from scope_marks
-            union all select lane, lo, null, null, 1, 0 from scope_gaps
-            union all select lane, hi, null, null, -1, 2 from scope_gaps
-            union all select *, -{FAR}, {first}, null, 0, -1 from ({lanes})),
+            select lane, t, if(mixed, 2, mark)::tinyint as mark, mark as edge, 0 as opens, 1 as turn, owner
+            from scope_marks
+            union all select lane, lo, null, null, 1, 0, null from scope_gaps
+            union all select lane, hi, null, null, -1, 2, null from scope_gaps
+            union all select *, -{FAR}, {first}, null, 0, -1, null from ({lanes})),
         opened as (select *, sum(opens) over ({order} rows unbounded preceding) as depth from points),
         known as (select *, last_value(if(depth > 0{unless}, 2, mark) ignore nulls) over so_far as state,
-                            row_number() over ({order}) as nth
+                            row_number() over ({order}) as nth,
+                            depth = 0 and last_value(if(depth > 0, true, mark <> 2) ignore nulls) over so_far as steady
                   from opened window so_far as ({order} rows unbounded preceding)),
-        summed as (select lane, t, nth, state::tinyint as state, nth - 1 as n, turn, mark,
+        summed as (select lane, t, nth, state::tinyint as state, steady, owner, nth - 1 as n, turn, mark,
                           sum((state <> 0)::int) over ({order} rows unbounded preceding)::bigint as nz,
                           sum(coalesce(edge = 0, false)::int) over ({order} rows unbounded preceding)::bigint as tos,
                           state <> lag(state) over ({order}) as changed from known),
         changes as (select *, coalesce(sum(changed::int) over ({order} rows unbounded preceding), 0)::bigint as chg
                     from summed)
-        select lane, t, max_by(state, nth) as state, max(nz) as nz, max(chg) as chg, max(n) as n, max(tos) as tos
+        select lane, t, max_by(state, nth) as state, max_by(steady, nth) as steady, arg_max_null(owner, nth) as owner,
+               max(nz) as nz, max(chg) as chg, max(n) as n, max(tos) as tos
         from changes group by lane, t""")
     trace.db.execute("""create or replace temp table scope_own as
         select lane, node, t, sum(count(*)) over (partition by lane, node order by t rows unbounded preceding)::bigint

@@ -12,6 +12,7 @@ from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged,
 from hypermon.host.contracts.lines.answers import next_to_gaps
 from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved, before
 from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
+from hypermon.host.contracts.portions import portions
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import hiding, inside, keep_inside, margin, runs
 from hypermon.host.contracts.trace import ENDLESS, MANY, Trace
@@ -324,38 +325,14 @@ def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: i
 def _share_inside(trace: Trace, rule: Rule) -> Judged:
     """Like :func:`share`, but of the time in the rule's scope."""
     slack = max(trace.slack(True), margin(trace, rule))
-    lane = "s.node" if rule.scope is not None and rule.scope.same_node else "0"
-    for name, states in (("sure", "1"), ("may", "1, 2")):
-        runs(trace, rule, f"scope_{name}", states)
     nodes = trace.nodes_of([*rule.events["begin"], *rule.events["end"]])
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
-
-    def part(name: str, off: int) -> str:
-        return f"""(select s.node, s.state, least(s.until, r.hi) - greatest(s.t, r.lo) as took
-                    from states as s join scope_{name} as r
-                    on r.lane = {lane} and s.t < r.hi + {off} and s.until > r.lo - {off})"""
-
-    def sums(inner: str, states_in: str, outer: str, states_out: str, off: int) -> str:
-        return ", ".join(f"coalesce(greatest(sum(took + {off}) filter (state in ({states})), 0), 0)::double as {name}"
-                         for name, states in ((inner, states_in), (outer, states_out)))
-
-    least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
-    unseen = "" if nodes is None else (f"union all select node, first, last, 2 from extent where {whose} "
+    unseen = "" if nodes is None else (f"union all select node, first, last, 2, true from extent where {whose} "
                                        "and node not in (select node from segments)")
     trace.db.execute(f"""create or replace temp table states as
-        select node, t, until, state from segments where {whose} {unseen}""")
-    # Each part of a span is off by the slack at both ends; what ends just before a scope may reach into it.
-    trace.db.execute(f"""create or replace temp table judged as
-        with sure as (select node, {sums('a', '1', 'b', '0', -2 * slack)} from {part('sure', 0)} group by node),
-        may as (select node, {sums('c', '1, 2', 'd', '0, 2', 2 * slack)} from {part('may', 2 * slack)} group by node),
-        known as (select node, if(coalesce(a, 0) > 0, a / (a + d), 0) as low,
-                         if(coalesce(b, 0) > 0, c / (b + c), if(c > 0, 1, 0)) as high,
-                         coalesce(a, 0) + coalesce(b, 0) > 0 as certain from may left join sure using (node))
-        select first as t, node, null::bigint as value,
-               case when certain and (high < {least!r} or low > {most!r}) then {FAILED}
-                    when low < {least!r} or high > {most!r} then {UNDECIDED} else {OK} end::tinyint as state,
-               (select min(cause) from g where {INNER} and g.node = known.node) as why, low, high
-        from known join extent using (node)""")
+        select node, t, until, state, steady from segments where {whose} {unseen}""")
+    seen = "node in (select node from begins union all select node from ends)" if nodes is None else "true"
+    portions(trace, rule, "states", slack, seen)
     return _share_concluded(trace, rule, nodes, slack)
 
 
