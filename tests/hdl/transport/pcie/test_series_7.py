@@ -264,9 +264,44 @@ def _adapter(bench):
     stage.run(dut, main)
 
 
-def _header(*, ep=0, attr=0):
-    """The first two dwords of a write of one dword."""
-    return 1 << 30 | 1 | ep << 14 | (attr & 3) << 12 | (attr >> 2) << 18, 15
+def _header(*, ep=0, attr=0, kind=0b10 << 5):
+    """The first two dwords of a request of one dword: a write, or of another format and type."""
+    return kind << 24 | 1 | ep << 14 | (attr & 3) << 12 | (attr >> 2) << 18, 15
+
+
+#: Format and type of requests (PCI Express Base Specification 3.0, table 2-3): what they are at BAR0, and elsewhere.
+REQUESTS = {
+    0b000_00000: (Kind.READ, Kind.NONPOSTED), 0b001_00000: (Kind.READ, Kind.NONPOSTED),
+    0b010_00000: (Kind.WRITE, Kind.POSTED), 0b011_00000: (Kind.WRITE, Kind.POSTED),
+    **dict.fromkeys((0b000_00001, 0b001_00001), (Kind.LOCKED,) * 2),                       # locked reads
+    **dict.fromkeys((0b000_00010, 0b010_00010), (Kind.NONPOSTED,) * 2),                    # I/O
+    **dict.fromkeys((0b010_01100, 0b011_01101, 0b010_01110), (Kind.NONPOSTED,) * 2),       # FetchAdd, Swap, CAS
+    **dict.fromkeys((0b001_10000, 0b001_10100, 0b011_10010), (Kind.POSTED,) * 2),          # messages
+    **dict.fromkeys((0b000_01010, 0b010_01010, 0b000_01011), (Kind.POSTED,) * 2),          # completions: none is owed
+}
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_kinds_of_requests(ours):
+    """A completion is due exactly for those that are not posted; an access to another BAR is none to the board."""
+    async def bench(ctx, dut):
+        for kind, (here, elsewhere) in REQUESTS.items():
+            low, high = _header(kind=kind)
+            long, carries = kind >> 5 & 1, kind >> 6 & 1
+            words = [high << 32 | low, 0x40 << (32 * long) | (0x1234 << 32 if carries and not long else 0)]
+            words += [0x1234] if carries and long else []
+            found = []
+            for at, word in enumerate([*words, None, None]):
+                ctx.set(dut.m_axis_rx_tvalid, word is not None)
+                ctx.set(dut.m_axis_rx_tdata, word or 0)
+                ctx.set(dut.m_axis_rx_tlast, at == len(words) - 1)
+                ctx.set(dut.m_axis_rx_tkeep, 0xff)
+                ctx.set(dut.m_axis_rx_tuser, 4 * ours)
+                if ctx.get(dut.request.valid):
+                    found.append(ctx.get(dut.request.p.kind))
+                await ctx.tick()
+            assert found == [here if ours else elsewhere], f"{kind:08b}"
+    _adapter(bench)
 
 
 def test_poisoned_by_its_header_or_by_the_block():

@@ -11,9 +11,11 @@ import pytest
 from amaranth.lib.wiring import Out
 from cocotb.triggers import FallingEdge, Timer, with_timeout
 from hypermon.hdl.layout import PCIE_MAGIC
-from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS
+from hypermon.hdl.transport.pcie.tlp import Kind
+from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS, UltrascalePlus
 
 from ...benches.case import CASE, rng
+from ...harness import stage
 from ...harness.runner import component, run, seeds
 from .machine import Board, Machine, feed
 
@@ -147,6 +149,38 @@ def test_faults(seed):
 
 def test_latency():
     run(simulator(), __name__, "latency", 0)
+
+
+#: Types of requests in the block's descriptors (PG213, table 56), and whether they carry data; what they are at BAR0.
+REQUESTS = [
+    (0b0000, 0, Kind.READ), (0b0001, 1, Kind.WRITE), (0b0010, 0, Kind.NONPOSTED), (0b0011, 1, Kind.NONPOSTED),
+    (0b0100, 1, Kind.NONPOSTED), (0b0101, 1, Kind.NONPOSTED), (0b0110, 1, Kind.NONPOSTED), (0b0111, 0, Kind.LOCKED),
+    (0b1100, 0, Kind.POSTED), (0b1101, 1, Kind.POSTED), (0b1110, 1, Kind.POSTED),
+]
+
+
+def test_kinds_of_requests():
+    """A completion is due exactly for those that are not posted; an access to another BAR is none to the board."""
+    dut = UltrascalePlus()
+
+    async def bench(ctx):
+        ctx.set(dut.request.ready, 1)
+        for (number, carries, kind), bar in itertools.product(REQUESTS, (0, 1, 6)):
+            found = []
+            for beat in (bar << 112 | number << 75 | 1 << 64 | 0x40, *([0x1234] if carries else []), None, None):
+                ctx.set(dut.m_axis_cq_tvalid, beat is not None)
+                ctx.set(dut.m_axis_cq_tdata, beat or 0)
+                ctx.set(dut.m_axis_cq_tlast, beat == 0x1234 or not carries)
+                ctx.set(dut.m_axis_cq_tkeep, 1 if beat == 0x1234 else 0xf)
+                if ctx.get(dut.request.valid):
+                    found.append(ctx.get(dut.request.p.kind))
+                await ctx.tick()
+            if bar and kind is Kind.READ:
+                kind = Kind.NONPOSTED
+            elif bar and kind is Kind.WRITE:
+                kind = Kind.POSTED
+            assert found == [kind], (number, bar)
+    stage.run(dut, bench)
 
 
 def test_every_input_of_the_block_is_driven_or_tied():
