@@ -9,8 +9,9 @@ came from:
 - *state*: a state of a state machine; *reset*: that state while its domain is reset.
 - *toggle*: a bit of a named signal that rises, and one that falls; by Verilator alone.
 
-A point is one of the source: any copy of it in any design reaches it. Verilator's designs have a file each in the folder,
-Amaranth's simulator one for each process: point to whether it was reached. ``tests/mutation/coverage.py`` reads them.
+A point is one of the source: any copy of it in any design reaches it. Verilator's designs have a file each in the
+folder, Amaranth's simulator one for each process: point to whether it was reached. ``tests/mutation/cover.py`` reads
+them.
 """
 
 import atexit

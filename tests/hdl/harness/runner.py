@@ -57,8 +57,8 @@ _VERILATOR_FLAGS = ("--cc", "--vpi", "-Mdir", "model", "--prefix", "Vtop", "--ti
                     *(coverage.FLAGS if COVERAGE else []))
 #: What runs once is compiled quickly, what runs every clock well enough.
 _SLOW, _FAST = "-O0", "-O1"
-_FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", f"-DVM_COVERAGE={int(COVERAGE is not None)}", "-DVM_SC=0", "-DVM_TIMING=0",
-          "-DVM_TRACE=0", "-DVM_TRACE_FST=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0",
+_FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", f"-DVM_COVERAGE={int(COVERAGE is not None)}",
+          "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVM_TRACE_FST=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0",
           f"-I{_VERILATOR / 'include'}", f"-I{_VERILATOR / 'include' / 'vltstd'}")
 
 
@@ -250,7 +250,8 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path,
     with _uncollected():
         text = rtlil.convert(top, name=name, ports=ports, emit_src=COVERAGE is not None)
     kept = BUILD / f"verilog-{_key(text, *_versions())}" / "stage.v"
-    return build(name, _kept(kept, lambda: verilog._convert_rtlil_text(text, strip_internal_attrs=COVERAGE is None)), name, *extra)
+    source = _kept(kept, lambda: verilog._convert_rtlil_text(text, strip_internal_attrs=COVERAGE is None))
+    return build(name, source, name, *extra)
 
 
 # -------------------------------------------------------------------------------------------- run
