@@ -161,7 +161,9 @@ def _gateware(tests: list[str], run: bool, toggles: bool) -> int:
     folder, status = FOLDER / "gateware", 0
     if run:
         shutil.rmtree(folder, ignore_errors=True)
-        status = _pytest(["-m", "not slow and not formal", *(tests or ["tests/hdl"])], HYPERMON_COVERAGE=str(folder))
+        plugin = ["-p", "tests.hdl.harness.coverage"]
+        status = _pytest(["-m", "not slow and not formal", *plugin, *(tests or ["tests/hdl"])],
+                         HYPERMON_COVERAGE=str(folder))
     print(report(points(folder), tomllib.loads(UNREACHED.read_text()), toggles))
     return status
 

@@ -11,7 +11,7 @@ came from:
 
 A point is one of the source: any copy of it in any design reaches it. Verilator's designs have a file each in the
 folder, Amaranth's simulator one for each process: point to whether it was reached. ``tests/mutation/cover.py`` reads
-them.
+them, and has pytest load this module as a plugin.
 """
 
 import atexit
@@ -41,6 +41,7 @@ _POINT = re.compile(r"cover\s*\(\s*\\?cover/([^\s)$]+)")
 _ALWAYS = re.compile(r"(?:wire|reg) \\cover/(\S+/always)")
 _SOURCE = re.compile(r'src = "' + re.escape(_HDL) + r'([^:"]+):(\d+)')
 _CONTEXT = contextlib.__file__
+_WRITE: list[Callable[[], None]] = []
 _FIELD = re.compile("\x01([^\x02]+)\x02([^\x01']*)")
 
 
@@ -146,6 +147,13 @@ def instrument(folder: Path) -> None:
         _add(folder / f"process-{os.getpid()}.json", elaborated_points)
     folder.mkdir(parents=True, exist_ok=True)
     atexit.register(write)
+    _WRITE.append(write)
+
+
+def pytest_sessionfinish() -> None:
+    """Writes what this process has reached: pytest's workers end without ``atexit``."""
+    for write in _WRITE:
+        write()
 
 
 def collect(data: Path, design: Path, kept: Path) -> None:
