@@ -99,8 +99,8 @@ formal: $(DEV) ## the proofs alone (10 minutes; the first time Yosys is compiled
 	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation
-mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests, or OF=host, OF=handwritten (an hour or two; continues)
-	@$(BIN)/python tests/mutation/$(if $(filter gateware,$(call of,gateware host handwritten)),campaign,$(OF:host=host_campaign)).py $(ARGS)
+mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests, or OF=host, handwritten; OF=coverage (an hour or two; continues)
+	@$(BIN)/python tests/mutation/$(patsubst coverage,cover,$(patsubst host,host_campaign,$(patsubst gateware,campaign,$(call of,gateware host handwritten coverage)))).py $(ARGS)
 
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, of the core or OF=links; its OF=levels (1 minute), OF=resources, kinds (an hour)

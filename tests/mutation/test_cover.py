@@ -1,0 +1,76 @@
+"""Reports of coverage: points by room, places that no design contains, and branches of the host."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import cover
+from cover import Point
+
+STAGE = """
+def elaborate(self, platform):
+    m = Module()
+    m.d.comb += self.a.eq(1)
+    with m.If(self.a):
+        m.d.sync += self.b.eq(1)
+        m.d[self.domain] += self.b.eq(1)
+    with m.FSM():
+        with m.State("IDLE"):
+            m.next = "DONE"
+    count += 1
+    with self.lock:
+        pass
+"""
+
+
+def test_places():
+    assert sorted(cover.places(STAGE)) == [(4, "line"), (5, "branch"), (6, "line"), (7, "line"), (9, "state")]
+
+
+def test_a_point_is_reached_in_any_design(tmp_path):
+    key = "gate/drop_gate.py/73/toggle/x__05Fy__02412[1]:0->1"
+    (tmp_path / "one.json").write_text(json.dumps({key: False, "top.py/3/state/IDLE": True}))
+    (tmp_path / "two.json").write_text(json.dumps({key: True}))
+    reached = cover.points(tmp_path)
+    assert reached[Point("gate/drop_gate.py", 73, "toggle", "x_y[1]:0->1")]
+    assert Point("top.py", 3, "state", "IDLE").room == "tops"
+    missing = [point for point, value in reached.items() if not value]
+    assert {point.detail for point in missing} == {"in no design"}
+    assert any(point.file == "gate/drop_gate.py" and point.heading == "lines" for point in missing)
+
+
+def test_report():
+    text = (cover.ROOT / "hdl" / "gate" / "drop_gate.py").read_text().split("\n")
+    reached = {Point("gate/drop_gate.py", 1, "line"): True, Point("gate/drop_gate.py", 2, "branch", "If"): False,
+               Point("gate/drop_gate.py", 3, "state", "A"): False, Point("top.py", 1, "toggle", "x:0->1"): True}
+    why = {f"gate/drop_gate.py: {text[2].strip()}": "it cannot"}
+    lines = cover.report(reached, why).split("\n")
+    assert lines[0] == "| room of `hdl/` | lines | branches | states | resets in states | toggles |"
+    assert lines[2:5] == ["| gate | 1 of 1 | 0 of 1 | 0 of 1 |  |  |", "| tops |  |  |  |  | 1 of 1 |",
+                          "| all | 1 of 1 | 0 of 1 | 0 of 1 |  | 1 of 1 |"]
+    assert lines[6:] == ["Explained in unreached.toml: 1 states", "not reached: hdl/gate/drop_gate.py:2 branch If"]
+
+
+def test_branches():
+    summary = {"covered_lines": 3, "num_statements": 4, "covered_branches": 1, "num_branches": 4}
+    files = {"host/web/a.py": {"summary": summary}, "host/web/b.py": {"summary": summary},
+             "host/c.py": {"summary": summary | {"num_branches": 0, "covered_branches": 0}}}
+    assert cover.branches(files).split("\n")[2:] == [
+        "| host | 3 of 4 | 0 of 0 |  |", "| host/web | 6 of 8 | 2 of 8 | 25.0 |", "| all | 9 of 12 | 2 of 8 | 25.0 |"]
+
+
+def test_every_reason_is_of_a_line():
+    """A reason that no line has any more is removed."""
+    for key, why in tomllib.loads(cover.UNREACHED.read_text()).items():
+        file, _, text = key.partition(": ")
+        assert text in [line.strip() for line in (cover.ROOT / "hdl" / file).read_text().split("\n")], key
+        assert why.endswith("."), key
+
+
+@pytest.mark.parametrize("kind", cover.KINDS)
+def test_every_kind_has_a_heading(kind):
+    assert Point.of(f"a.py/1/{kind}/x").heading in cover.HEADINGS
