@@ -9,11 +9,13 @@ from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import UNSURE, hiding, keep_inside, never
 from hypermon.host.contracts.trace import ENDLESS, FAILED, INNER, MANY, OK, UNDECIDED, Trace
 
-__all__ = ["FAILED", "INNER", "OK", "PLACES", "UNDECIDED", "Judged", "Place", "conclude", "count_of", "is_calm",
-           "last_gap", "lost_since", "time_text"]
+__all__ = ["FAILED", "INNER", "OK", "PLACES", "SILENT", "UNDECIDED", "Judged", "Place", "conclude", "count_of",
+           "is_calm", "last_gap", "lost_since", "time_text"]
 
 #: Places that are listed for each rule.
 PLACES = 10
+#: The cause of a doubt about a node that is named, and was not seen to write any of the events.
+SILENT = "silent"
 #: How a violation is told, by the kind of rule: with the time that was measured, and without one.
 _VIOLATED = {
     "response": ("the answer comes after {}", "there is no answer in time"),
@@ -211,6 +213,8 @@ def _why(trace: Trace, rule: Rule, t: int, node: int, why: str | None, slack: in
         return "the times of the boards are not aligned"
     if why == UNSURE:
         return "whether it is in the scope of the rule is not certain"
+    if why == SILENT:
+        return "the node is not seen to write any of the events"
     if why is None:
         return f"the difference of two times is uncertain by up to {slack / 1000:,.0f} ns"
     near = {"start": f"lo <= {t}", "end": f"hi >= {t}"}.get(why)

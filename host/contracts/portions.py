@@ -21,22 +21,23 @@ edge with the first stamp counts, and that after one with the last stamp, though
 what is passed at such an edge, each moment makes the sum larger or the time in the scope smaller, not both.
 """
 
+from hypermon.host.contracts.judged import SILENT
 from hypermon.host.contracts.rules import Rule
 from hypermon.host.contracts.scopes import exact, prepare
 from hypermon.host.contracts.trace import FAILED, FAR, INNER, OK, UNDECIDED, Trace
 
 __all__ = ["portions"]
 
-def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> None:
+def portions(trace: Trace, rule: Rule, table: str, slack: int) -> None:
     """Creates ``judged``: ``t``, ``node``, ``value``, ``state``, ``why``; and the node's share is from ``low`` to
-    ``high``.
+    ``high``. A node that is not in the table ``seen`` may have written none of the events, and then the rule is not
+    about it.
 
     Parameters
     ----------
     table : states of nodes within the recording: ``node``, ``t``, ``until``, ``state`` (0 outside, 1 inside, 2 not
         known), and ``steady``: it does not change.
     slack : by how much the difference of two times may be off.
-    seen : the condition for nodes that the rule is about for sure. Others may have none of the events.
     """
     prepare(trace, rule)
     ordered = exact(trace, rule)
@@ -57,7 +58,7 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
         sums as (select node, {bounds}, {_sum('ih')} as in_may, {_sum('wh - ih', 1)} as out_sure,
                         {_sum('il', 1)} as in_sure, {_sum('wl - il')} as out_may
                  from zones group by node),
-        known as (select *, {seen} as seen,
+        known as (select *, node in (from seen) as seen,
                          {_is('il_least', 'wl_least', '>=', least)} or {least <= 0} as enough,
                          {_is('ih_most', 'wh_most', '<=', most)} or {most >= 1} as little,
                          {_is('ih_least', 'wh_least', '<', least)} as too_little,
@@ -68,7 +69,8 @@ def portions(trace: Trace, rule: Rule, table: str, slack: int, seen: str) -> Non
         select first as t, node, null::bigint as value,
                case when seen and (too_little or too_much or either) then {FAILED} when enough and little then {OK}
                     else {UNDECIDED} end::tinyint as state,
-               (select min(cause) from g where {INNER} and g.node = known.node) as why,
+               coalesce((select min(cause) from g where {INNER} and g.node = known.node),
+                        if(seen, null, '{SILENT if trace.fresh else 'start'}')) as why,
                greatest(if(in_sure > 0, in_sure / (in_sure + out_may), 0), if(enough, {least!r}, 0),
                         if(too_much, {most!r}, 0)) as low,
                least(if(out_sure > 0, in_may / (in_may + out_sure), if(in_may > 0, 1, 0)), if(little, {most!r}, 1),

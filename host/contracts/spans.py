@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from hypermon.host.contracts.judged import FAILED, INNER, OK, UNDECIDED, Judged, conclude, count_of, last_gap
+from hypermon.host.contracts.judged import FAILED, INNER, OK, SILENT, UNDECIDED, Judged, conclude, count_of, last_gap
 from hypermon.host.contracts.lines.answers import next_to_gaps
 from hypermon.host.contracts.lines.line import NOTHING, Line, Lines, Sieved, before
 from hypermon.host.contracts.lines.pairs import brief_spans, separate, shares
@@ -260,11 +260,15 @@ def share(trace: Trace, rule: Rule) -> Judged:
         shares(trace, *lines, slack, [own.end for own in trace.nodes])
     trace.db.execute(f"create or replace temp table gaps_0 as select * from g where {INNER}")
     _states(trace, [("begins", "ends")])
+    trace.db.execute("create or replace temp table seen as select node from begins union select node from ends")
+    if lines is not None:
+        found = [node for node, own in enumerate(zip(*lines, strict=True)) if any(map(len, own))]
+        trace.give("seen", node=np.array(found, np.int16))
     if rule.scope is not None:
         return _share_inside(trace, rule)
     # The share is that of the time inside in the time inside and outside, whose sum is as uncertain as a stamp. The
     # longest time that is all inside or all outside may leave too much, or too little, and nothing in between. A node
-    # of which nothing was seen may have written none of the events.
+    # of which nothing was seen may have written none of the events; then the rule is not about it.
     least, most = float(rule.values.get("min", 0.0)), float(rule.values.get("max", 1.0))
     nodes = trace.nodes_of(events)
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
@@ -282,10 +286,11 @@ def share(trace: Trace, rule: Rule) -> Judged:
         known as (select *, least(sure + out_may, long) as most_whole, greatest(may + out_sure, short) as least_whole
                   from sums where long > {slack})
         select first as t, node, null::bigint as value, sure / most_whole as low, least(may / least_whole, 1) as high,
-               case when high < {least!r} or low > {most!r} or ((may - block) / least_whole < {least!r}
-                         and (sure + block) / most_whole > {most!r}) then {FAILED}
+               case when node in (from seen) and (high < {least!r} or low > {most!r} or (
+                         (may - block) / least_whole < {least!r} and (sure + block) / most_whole > {most!r}))
+                    then {FAILED}
                     when low < {least!r} or high > {most!r} then {UNDECIDED} else {OK} end::tinyint as state,
-               case when quiet then 'start'
+               case when quiet then '{SILENT if trace.fresh else 'start'}'
                     when high > low then (select min(cause) from g where {INNER} and g.node = known.node) end as why
         from known""")
     return _share_concluded(trace, rule, nodes, slack)
@@ -319,7 +324,9 @@ def _share_concluded(trace: Trace, rule: Rule, nodes: list[int] | None, slack: i
                             "high - low desc, node limit 1").fetchall()
     notes = [f"node {node}: {100 * low:.3g} to {100 * high:.3g} %" for node, low, high in rows]
     lost = "g.node not in (select node from judged)" if nodes is None else "false"
-    return conclude(trace, rule, hides=f"{INNER} and {lost}", slack=slack, notes=notes, scoped=True)
+    instances = count_of(trace, "select count(*) from judged where node in (from seen)")
+    return conclude(trace, rule, hides=f"{INNER} and {lost}", slack=slack, notes=notes, instances=instances,
+                    scoped=True)
 
 
 def _share_inside(trace: Trace, rule: Rule) -> Judged:
@@ -327,12 +334,12 @@ def _share_inside(trace: Trace, rule: Rule) -> Judged:
     slack = max(trace.slack(True), margin(trace, rule))
     nodes = trace.nodes_of([*rule.events["begin"], *rule.events["end"]])
     whose = "true" if nodes is None else f"node in ({', '.join(map(str, nodes))})"
-    unseen = "" if nodes is None else (f"union all select node, first, last, 2, true from extent where {whose} "
+    state = 0 if trace.fresh else 2
+    unseen = "" if nodes is None else (f"union all select node, first, last, {state}, true from extent where {whose} "
                                        "and node not in (select node from segments)")
     trace.db.execute(f"""create or replace temp table states as
         select node, t, until, state, steady from segments where {whose} {unseen}""")
-    seen = "node in (select node from begins union all select node from ends)" if nodes is None else "true"
-    portions(trace, rule, "states", slack, seen)
+    portions(trace, rule, "states", slack)
     return _share_concluded(trace, rule, nodes, slack)
 
 

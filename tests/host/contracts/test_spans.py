@@ -1,9 +1,11 @@
 """Duration, exclusion and share on small traces."""
 
+import duckdb
 import pytest
-from hypermon.host.contracts.rules import Event
+from hypermon.host.contracts.judge import JUDGES
+from hypermon.host.contracts.rules import Event, Rule, Scope
 
-from tests.host.contracts.traces import judged
+from tests.host.contracts.traces import event, judged, traced
 
 AB = {"begin": "a", "end": "b"}
 
@@ -169,6 +171,28 @@ def test_the_share_of_the_time_inside_and_outside(rows, end, slack, limits, verd
     """What is longer by the uncertainty of a stamp makes the whole longer, too, or what is beside it shorter."""
     rows = items(*((time, 0, name) for time, name in rows))
     assert judged("share", rows, events=AB, end=end, slack=slack, **limits).verdict == verdict
+
+
+@pytest.mark.parametrize("scope", [None, Scope((), event("e")), Scope((), event("e"), True)])
+def test_a_named_node_that_writes_nothing(scope):
+    """It may have none of the events: the rule is about nodes that have. It does not pass by such a node alone."""
+    rows = items((10, 1, "a"), (60, 1, "b"), (100, 1, "e"), (100, 0, "e"))
+
+    def verdict(*nodes, **values):
+        rule = Rule("rule", "share", 1, {"begin": event("a", *nodes), "end": event("b", *nodes)}, (), False, values,
+                    scope=scope)
+        with duckdb.connect(config={"threads": 1}) as db:
+            trace = traced(rows, db=db)
+            trace.fresh = True
+            found = JUDGES["share"](trace, rule)
+            return found.verdict, [place.why for place in found.where]
+
+    silent = "the node is not seen to write any of the events"
+    assert verdict(1, min=0.4, max=0.6) == ("pass", [])
+    assert verdict(0, 1, max=0.6) == ("pass", [])
+    assert verdict(0, 1, min=0.4) == verdict(0, min=0.4) == ("undecided", [silent])
+    assert verdict(0, max=0.6) == ("undecided", [])
+    assert verdict(0, 1, min=0.6)[0] == "fail"
 
 
 def test_nothing_before_the_start():

@@ -208,6 +208,8 @@ def share(rule, trace, full):
         whole = sum(max(b - a, 0) for a, b in spans)
         if not whole:
             continue
+        if rule.get("fresh"):
+            full = Completion(full, set(), full.first, full.last)
         part = sum(max(min(b, d) - max(a, c), 0) for a, b in states(trace, full, "a", "b", node)
                    for c, d in spans) / whole
         beyond = max(rule.get("min", 0) - part, part - rule.get("max", 1))

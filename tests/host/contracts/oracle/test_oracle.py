@@ -77,16 +77,20 @@ def made_rule(rng, kind, nodes):
     return plain, Rule("rule", kind, 1, events, ("k",) if key else (), same, values)
 
 
-def made(rng, kind, nodes, scoped=False):
-    """A rule with a scope, or without one."""
+def made(rng, kind, nodes, scoped=False, fresh=False):
+    """A rule with a scope, or without one. ``fresh``: of a share, with all nodes named, of which none began before."""
     plain, rule = made_rule(rng, kind, nodes)
+    if fresh:
+        plain["fresh"] = True
+        events = {key: tuple(Event(own.name, tuple(range(nodes))) for own in of) for key, of in rule.events.items()}
+        rule = replace(rule, events=events, fresh_start=True)
     if scoped:
         plain["scope"], scope = made_scope(rng, kind, rule.same_node)
         rule = replace(rule, scope=scope)
     return plain, rule
 
 
-def counted(kind, seeds, scoped=False):
+def counted(kind, seeds, scoped=False, fresh=False):
     """How often each verdict is given; ``excess``: undecided, where all completions that were tried agree."""
     events = EVENTS + EDGES * scoped
     count = Counter()
@@ -94,8 +98,9 @@ def counted(kind, seeds, scoped=False):
         for seed in seeds:
             rng = random.Random(f"{kind} {seed}")
             recorded = made_up(rng, events)
-            plain, rule = made(rng, kind, recorded.nodes, scoped)
+            plain, rule = made(rng, kind, recorded.nodes, scoped, fresh)
             trace = traced(recorded.items, recorded.losses, recorded.end, recorded.nodes, recorded.slack, db)
+            trace.fresh = rule.fresh_start
             judged = JUDGES[kind](trace, rule)
             found = possible(rng, kind, plain, recorded, events, COMPLETIONS, STEPS)
             wrong = {"pass": False, "fail": True}.get(judged.verdict)
@@ -117,6 +122,13 @@ def test_no_wrong_decision(kind):
 def test_no_wrong_decision_in_many(kind):
     count = counted(kind, range(1000, 1000 + 10 * TRACES))
     assert count["pass", "same"]
+    assert count["fail", "same"]
+    assert count["undecided", "same"]
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_no_wrong_decision_about_named_nodes_that_began_in_the_recording(scoped):
+    count = counted("share", range(5 * TRACES), scoped, fresh=True)
     assert count["fail", "same"]
     assert count["undecided", "same"]
 
