@@ -206,6 +206,34 @@ def test_standard(errors):
     play(case, 4, errors)
 
 
+def test_states():
+    """Requests that USB 2.0 allows in a state alone (section 9.4): before and after the device is configured."""
+    async def case(host, context):
+        dut = host.dut
+        for kind in (0x80, 0x81):                                                       # GET_STATUS
+            assert await host.read(kind, 0, 0, 0, 2) == b"\0\0"
+            assert await host.read(kind, 0, 0, 1, 2) == "stall"
+        for endpoint, status in ((0, b"\0\0"), (0x80, b"\0\0"), (0x81, b"\0\0"), (1, "stall"), (0x82, "stall")):
+            assert await host.read(0x82, 0, 0, endpoint, 2) == status
+        for endpoint, refused in ((0, None), (0x80, None), (0x81, None), (0x82, "stall")):
+            assert await host.write(0x02, 1, 0, endpoint) == refused                    # CLEAR_FEATURE
+        assert await host.write(0x02, 1, 1, 0) == "stall"
+        for configured in (0, 1):
+            context.set(dut.interface.active_config, configured)
+            refused = None if configured else "stall"
+            assert await host.read(0x81, 10, 0, 0, 1) == (b"\0" if configured else "stall")     # GET_INTERFACE
+            assert await host.write(0x01, 11, 0, 0) == refused                          # SET_INTERFACE
+            assert await host.write(0x01, 11, 1, 0) == "stall"
+            assert await host.write(0x02, 3, 0, 0x81) == refused                        # SET_FEATURE
+            assert context.get(dut.halted) == configured
+        assert await host.write(0x02, 3, 0, 0) == "stall"
+        assert await host.read(0x80, 8, 1, 0, 1) == "stall"                             # GET_CONFIGURATION
+        assert await host.read(0xc0, UsbRequest.MICROSOFT, 0, 7, 10) != "stall"
+        assert await host.read(0xc0, UsbRequest.MICROSOFT, 0, 6, 10) == "stall"
+
+    assert play(case, 7) == []
+
+
 def test_address():
     """The address changes when the status is acknowledged, and not when another device's packet is."""
     async def case(host, context):
