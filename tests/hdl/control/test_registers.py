@@ -149,13 +149,14 @@ async def serves(dut):
     settings = {"EDGE_RISING": every, "EDGE_FALLING": 0, "SAMPLE_AFTER": 0, "NODE_MASK": every, "FLUSH": None,
                 "CENSUS": 0, **(dict.fromkeys(GUARDED, 0) if guarded else {})}
     state = {"enable": 0, "stream": 0, "window": Window.NS800, "epoch": 0, "sticky": 0, "time": 0}
-    totals = dict.fromkeys(("reset", "latch", "frame word", "counter", "burst", "nothing", "written",
+    totals = dict.fromkeys(("reset", "latch", "frame word", "counter", "burst", "again", "nothing", "written",
                             *["reduction"] * guarded), 0)
 
-    async def access(address: int, value: int | None = None, longest: int = ACCESS) -> int:
-        """A read, or a write of ``value``."""
+    async def access(address: int, value: int | None = None, longest: int = ACCESS, again: bool = False,
+                     more: bool = False) -> int:
+        """A read, or a write of ``value``; ``again``: a repeated read, while the bundle is held; ``more`` follow."""
         await stage.settle()
-        stage.put(access_start=1, access_write=int(value is not None), access_addr=address,
+        stage.put(access_start=1, access_write=int(value is not None), access_addr=address, access_again=int(again),
                   access_wdata=choose.getrandbits(32) if value is None else value)
         await board.clock()
         stage.put(access_start=0)
@@ -170,8 +171,10 @@ async def serves(dut):
         await board.clock()
         await stage.settle()
         assert not stage.get("access_done"), "done twice"
+        if more:
+            return result
         # The bundle may change now.
-        stage.put(access_write=choose.getrandbits(1), access_addr=choose.getrandbits(ADDRESS_BITS),
+        stage.put(access_again=0, access_write=choose.getrandbits(1), access_addr=choose.getrandbits(ADDRESS_BITS),
                   access_wdata=choose.getrandbits(32))
         return result
 
@@ -275,13 +278,14 @@ async def serves(dut):
             assert value == reduced(REDUCTION_GROUP * index + word) >> 32 * half & 0xFFFFFFFF
             totals["reduction"] += 1
         elif kind == "fifo":
-            for _ in range(choose.choice([1, 5])):
-                burst = choose.getrandbits(1)
-                at = choose.randrange(BURST_BASE, BURST_END, 4) if burst else REGISTERS["FRAME_FIFO"].offset
-                word = await access(at)
+            burst, words = choose.getrandbits(1), choose.choice([1, 5])
+            at = choose.randrange(BURST_BASE, BURST_END, 4) if burst else REGISTERS["FRAME_FIFO"].offset
+            repeats = choose.getrandbits(1)
+            for k in range(words):
+                word = await access(at, again=bool(repeats and k), more=bool(repeats and k + 1 < words))
                 assert word == board.taken[-1]
                 popped += 1
-                totals["burst" if burst else "frame word"] += 1
+                totals["again" if repeats and k else "burst" if burst else "frame word"] += 1
         elif kind == "latch":
             await access(REGISTERS["LATCH"].offset, choose.getrandbits(32), 4 * board.rows)
             assert not board.copied_in, "done before the copy is complete"
