@@ -73,8 +73,9 @@ class Handwritten:
     def key(self, root: Path = ROOT) -> str:
         """A hash of the mutant, of its file, and of its tests."""
         digest = hashlib.sha256(repr(self).encode())
-        for path in (self.path, *self.test_files):
-            digest.update((root / path).read_bytes())
+        for path in (root / name for name in (self.path, *self.test_files)):
+            for file in sorted(path.rglob("test_*.py")) if path.is_dir() else [path]:
+                digest.update(file.read_bytes())
         return digest.hexdigest()[:12]
 
 

@@ -255,6 +255,7 @@ def test_handwritten_ones_still_apply(mutant):
     ast.parse(changed)
     assert mutant.why
     assert mutant.test_files
+    assert mutant.key(), "of folders of tests, too"
     for name in mutant.test_files:
         assert (ROOT / name).exists()
         assert "formal" not in name

@@ -54,6 +54,12 @@ def test_echoes_are_summed(seed):
     assert len(got) >= 3
 
 
+def test_a_rise_in_the_very_clock_of_the_wave_is_no_echo():
+    """Nor is another one of that period."""
+    periods = [(60, [0, 9]), (60, [0])] + [(40, [7])] * ECHOES
+    assert play(periods) == wanted(periods)
+
+
 def test_an_echo_that_comes_too_late_does_not_count():
     last = ECHO_CLOCKS - 1
     periods = [(last + 40, [k]) for k in (5, last, last + 1, last + 20)] + [(40, [7])] * ECHOES

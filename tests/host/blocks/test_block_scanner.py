@@ -4,7 +4,7 @@ import random
 import struct
 
 import pytest
-from hypermon.hdl.layout import BLOCK_MAGIC, BlockType
+from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType
 from hypermon.host.blocks import blocks_joined
 from hypermon.host.blocks.block_scanner import BlockScanner, single_blocks
 from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, Torn
@@ -110,6 +110,7 @@ def test_block_inside_a_torn_one_is_found():
 @pytest.mark.parametrize(("change", "reason"), [
     ({"version": 2}, "format version 2"), ({"type": 9}, "unknown type 9"), ({"nodes": 0}, "makes no sense"),
     ({"nodes": 33}, "makes no sense"), ({"clock_hz": 7}, "multiple of 5 MHz"), ({"flags": 128}, "makes no sense"),
+    ({"flags": BlockFlag.HALF | BlockFlag.QUARTER}, "makes no sense"),
     ({"window": 4}, "makes no sense"), ({"payload": bytes(8)}, "8 bytes of payload"),
     ({"payload": bytes(32), "type": 4}, "32 bytes of payload in a CENSUS block"),
     ({"payload": bytes(16), "type": 3}, "16 bytes of payload in a LOSS block"),
@@ -120,6 +121,16 @@ def test_a_block_of_nonsense_is_torn_even_with_a_right_checksum(change, reason):
     [item] = scan(block(values.pop("type"), values.pop("payload"), **values))
     assert isinstance(item, Torn)
     assert reason in item.reason
+
+
+def test_heads_of_noise_do_not_stay():
+    """Whole blocks with a head of their own each, as an attacker may send: those of a thousand are kept."""
+    scanner = BlockScanner()
+    for epoch in range(2500):
+        [found] = scanner.feed(block(BlockType.FRAMES, bytes(16), epoch=epoch))
+        assert found.head.epoch == epoch
+        assert len(scanner._heads) <= 1001
+    assert scanner.pending == 0
 
 
 def noise(rng, size):

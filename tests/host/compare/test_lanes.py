@@ -34,6 +34,8 @@ def test_runs_are_aligned_at_an_event(two) -> None:
     # A recording begins a window or so before time 0.
     assert ended[0].low == ended[1].low
     assert -US < ended[0].low + max(first) <= 0
+    alone = [aligned([run], "caught")[0] for run in runs]
+    assert ended[0].high == ended[1].high == max(own.high for own in alone) > min(own.high for own in alone)
     shares = [own.lanes.states[0]["it's a job"].sum() for own in ended]
     assert shares[0] == pytest.approx(shares[1], rel=0.02)
 

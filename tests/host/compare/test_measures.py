@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,14 @@ from tests.host.fake_board import FakeBoard
 from tests.host.telling import BOOK
 
 from .conftest import US
+
+
+def test_a_latency_is_of_two_nodes(two) -> None:
+    """Times of two nodes may be off by more than those of one."""
+    recording = Recording(two()[0], BLOCKS)
+    recording._part = replace(recording._part, slack_ps=3, apart_ps=5)
+    assert recording.latencies("cast").slack_ps == 5
+    assert recording.periods(["caught"])["caught"].slack_ps == 3
 
 
 def test_values(two) -> None:

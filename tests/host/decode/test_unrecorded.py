@@ -3,6 +3,7 @@ rings and parts of runs do not have."""
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypermon.hdl.layout import CensusFlag, Sink, Window
 from hypermon.host.blocks.block_scanner import BlockScanner
 from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.decode.unrecorded import END_PS, absent, masked_events, rejected, unrecorded
+from hypermon.host.decode.unrecorded import END_PS, absent, cut_nodes, masked_events, rejected, unrecorded
 from hypermon.host.record.excerpt import trim
 from hypermon.host.record.joined import merge
 from hypermon.host.recording.info import RunInfo
@@ -209,3 +210,15 @@ def test_a_board_whose_trigger_was_not_found(make_run):
     made = FakeBoard(2).start().stop(60)
     run = make_run(made, configuration={"start": "nibble=1"})
     assert absent(run, run.decode() | {"discarded": 3}) == [(0, 0, END_PS), (1, 0, END_PS)]
+    stopped = replace(run.info, configuration={"stop": "nibble=1"})
+    run.info = stopped
+    assert absent(run, run.decode() | {"discarded": 3}) == [(0, 0, END_PS), (1, 0, END_PS)], "all came after the stop"
+
+
+def test_nodes_that_were_left_out_of_boards():
+    """Nodes of a board count from those of the boards before it."""
+    def part(nodes, kept):
+        return SimpleNamespace(info=SimpleNamespace(nodes=nodes, configuration={"trimmed": kept}))
+
+    run = SimpleNamespace(parts=lambda: [part(3, {"nodes": [0, 2]}), part(4, None), part(2, {"nodes": [1]})])
+    assert cut_nodes(run) == [1, 7]

@@ -4,6 +4,8 @@ import os
 import random
 
 import pytest
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.owned import refuse_owned
 
 from tests.host.fake_board import FakeBoard, random_run
 
@@ -33,6 +35,19 @@ def test_every_file_of_a_run(run, run_cli, tmp_path):
         assert (status, len(err)) == (2, 1), out
         assert f"hypermon: {out}: this is a file of the recording run, which is never overwritten" in err[0]
     assert contents(run.path) == before
+
+
+def test_files_that_a_run_may_have(run, tmp_path):
+    """Also those that are not there, and through a link; and no others."""
+    (tmp_path / "other").symlink_to(run.path)
+    tables = ("boards", "counts", "framed", "groups", "logs", "overview", "states", "states_overview")
+    names = [f"{name}.json" for name in ("clock", "ring", "semantics", "logs", "bookmarks")]
+    for name in (*names, *(f"{name}.parquet" for name in tables), "drift.bin", "board-12"):
+        for folder in (run.path, tmp_path / "other", run.path / "events" / ".."):
+            with pytest.raises(HypermonError, match="never overwritten"):
+                refuse_owned(folder / name)
+    for name in ("report.html", "more.json", "x/clock.json", "board-1.txt"):
+        refuse_owned(run.path / name)
 
 
 @pytest.mark.parametrize("arguments", [

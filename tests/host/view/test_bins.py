@@ -3,6 +3,8 @@
 import random
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypermon.host.view.bins import Bins, BinsFile, Kinds, keep
 
@@ -68,6 +70,30 @@ def test_a_file(tmp_path):
     other = BinsFile(tmp_path / "some.parquet", KINDS, {"of": [1, 3]})
     assert (other.note, other.read(0)) == (None, None)
     assert BinsFile(tmp_path / "none.parquet", KINDS, {}).read(0) is None
+
+
+def test_a_file_that_is_damaged(tmp_path):
+    """Numbers or a description that were changed, in a file that Parquet reads: nothing is read."""
+    bins, path = some_bins(random.Random(3)), tmp_path / "some.parquet"
+    keep(tmp_path, path.name, KINDS, [bins], {}, note="a")
+    with pq.ParquetFile(path) as file:
+        table, noted = file.read(), dict(file.metadata.metadata)
+
+    def written(values, about):
+        changed = table.set_column(table.column_names.index(KINDS.value), table.field(KINDS.value), values)
+        pq.write_table(changed.replace_schema_metadata(about), path)
+        return BinsFile(path, KINDS, {})
+
+    same = written(table[KINDS.value], noted)
+    assert same.note == "a"
+    assert (same.read(0).values == bins.values).all()
+    numbers = table[KINDS.value].to_pylist()
+    other = written(pa.chunked_array([pa.array([numbers[0] + 1, *numbers[1:]])]), noted)
+    assert other.note == "a"
+    assert other.read(0) is None
+    [text] = [key for key, value in noted.items() if b'"note": "a"' in value]
+    other = written(table[KINDS.value], noted | {text: noted[text].replace(b'"note": "a"', b'"note": "b"')})
+    assert (other.note, other.read(0)) == (None, None)
 
 
 def test_nothing_is_written_without_numbers_or_into_what_cannot_be_written(tmp_path):

@@ -62,6 +62,13 @@ def test_states_in_bins(seed, monkeypatch):
                                         zip(states.kinds, states.begin_ps, states.end_ps, strict=True) if of == kind)
 
 
+@pytest.mark.parametrize("kinds", [1, 100, 20_000])
+def test_bins_have_a_bound_whatever_the_kinds(kinds):
+    """The memory of a run of many states is that of a run of few."""
+    for bins in Gathered(kinds, 0, 10**15).lengths():
+        assert bins.values.size <= 1 << 22
+
+
 def test_which_bins_a_picture_is_made_of():
     lengths = [Bins.empty(1, 0, 1000, 10), Bins.empty(1, 0, 1000, 100)]
     assert [length.bin_ps for length in lengths] == [128, 16]
