@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ __all__ = ["Point", "branches", "main", "places", "points", "report"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".build" / "coverage"
-#: Points of the gateware that no bench reaches, and why.
-UNREACHED = Path(__file__).with_name("unreached.toml")
 #: What tests/hdl/harness/coverage.py counts, and under which heading.
 KINDS = {"always": "lines", "line": "lines", "branch": "branches", "state": "states", "reset": "resets in states",
          "toggle": "toggles"}
@@ -99,25 +96,11 @@ def places(source: str) -> Iterator[tuple[int, str]]:
                     yield call.lineno, "state" if kind == "State" else "branch"
 
 
-def explained(point: Point, why: dict[str, str]) -> str | None:
-    """Why no bench can reach a point: ``unreached.toml`` has it under the file and the text of its line."""
-    text = (ROOT / "hdl" / point.file).read_text().split("\n")[point.line - 1].strip()
-    return why.get(f"{point.file}: {text}")
-
-
-def report(reached: dict[Point, bool], why: dict[str, str], toggles: bool = False) -> str:
-    """A table of rooms, as Markdown; after it, each point that was not reached and has no reason: toggles if asked for.
-    """
+def report(reached: dict[Point, bool], toggles: bool = False) -> str:
+    """A table of rooms, as Markdown; after it, each point that was not reached, toggles only if asked for."""
     rooms: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
-    left: list[Point] = []
-    excused: Counter[str] = Counter()
-    for point, value in sorted(reached.items()):
+    for point, value in reached.items():
         rooms[point.room][point.heading, value] += 1
-        if not value:
-            if explained(point, why):
-                excused[point.heading] += 1
-            else:
-                left.append(point)
     total: Counter[tuple[str, bool]] = Counter()
     for counts in rooms.values():
         total.update(counts)
@@ -128,10 +111,8 @@ def report(reached: dict[Point, bool], why: dict[str, str], toggles: bool = Fals
             yes, no = counts[heading, True], counts[heading, False]
             cells.append(f"{yes} of {yes + no}" if yes + no else "")
         lines.append(f"| {room} | {' | '.join(cells)} |")
-    lines += ["", f"Explained in {UNREACHED.name}: "
-              + (", ".join(f"{count} {heading}" for heading, count in excused.items()) or "none")]
-    lines += [f"not reached: hdl/{p.file}:{p.line} {p.kind} {p.detail}".rstrip() for p in left
-              if toggles or p.kind != "toggle"]
+    lines += ["", *(f"not reached: hdl/{p.file}:{p.line} {p.kind} {p.detail}".rstrip() for p in sorted(reached)
+                    if not reached[p] and (toggles or p.kind != "toggle"))]
     return "\n".join(lines)
 
 
@@ -164,7 +145,7 @@ def _gateware(tests: list[str], run: bool, toggles: bool) -> int:
         plugin = ["-p", "tests.hdl.harness.coverage"]
         status = _pytest(["-m", "not slow and not formal", *plugin, *(tests or ["tests/hdl"])],
                          HYPERMON_COVERAGE=str(folder))
-    print(report(points(folder), tomllib.loads(UNREACHED.read_text()), toggles))
+    print(report(points(folder), toggles))
     return status
 
 
