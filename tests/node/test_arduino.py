@@ -165,7 +165,7 @@ def test_the_example_of_log_lines_has_strings_for_the_dictionary(library: Path, 
     sketch(library, tmp_path, "HypermonLog", "avr-g++", "-mmcu=atmega328p")
     call("avr-gcc", "-mmcu=atmega328p", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-esetup",
          tmp_path / "sketch.o", "-o", tmp_path / "sketch.elf")
-    assert elf_strings(tmp_path / "sketch.elf") == {0: "input %u: %d of 1023"}
+    assert elf_strings(tmp_path / "sketch.elf") == {0: "input %hu: %hd of 1023"}
 
 
 def test_the_example_of_tasks_and_the_kernel(library: Path, tmp_path: Path) -> None:
