@@ -1,7 +1,7 @@
 """Coverage: what of the gateware and of the host do the tests reach?
 
-``make mutation OF=coverage`` runs the benches of the gateware, and ``ARGS=host`` the tests of the host, and lists what
-they did not reach. See docs/develop/verification.md.
+``make mutation OF=coverage`` runs the benches of the gateware, and lists what they did not reach; ``ARGS=host`` runs
+the tests of the host. See docs/develop/verification.md.
 """
 
 import argparse
@@ -26,7 +26,7 @@ KINDS = {"always": "lines", "line": "lines", "branch": "branches", "state": "sta
          "toggle": "toggles"}
 HEADINGS = tuple(dict.fromkeys(KINDS.values()))
 _CODE, _COPY = re.compile("__0([0-9A-F]{2})"), re.compile(r"\$\d+")
-#: Test of the host, by folder: those that are not of the gateware alone.
+#: Tests of the host, by folder: those that are not of the gateware alone.
 HOST_TESTS = ("tests/host", "tests/sim", "tests/node", "tests/e2e", "tests/boards", "tests/pages", "tests/studies")
 
 
@@ -156,11 +156,11 @@ def _host(tests: list[str], run: bool, _toggles: bool) -> int:
     if run:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        # Commands that a test starts are measured, too.
-        settings.write_text(f"[run]\nbranch = true\nparallel = true\npatch = subprocess\nsource = {ROOT}/host\n"
+        # Commands that a test starts are measured, too, and so are pytest's workers, which end by _exit.
+        settings.write_text(f"[run]\nbranch = true\nparallel = true\npatch = subprocess, _exit\nsource = {ROOT}/host\n"
                             f"data_file = {folder}/data\nrelative_files = true\n")
         status = _pytest(["-m", "not long and not slow and not formal", *(tests or HOST_TESTS)],
-                         COVERAGE_PROCESS_START=str(settings), COVERAGE_PROCESS_CONFIG=f":data:{settings}")
+                         COVERAGE_PROCESS_START=str(settings))
         subprocess.run([*coverage, "combine", "--quiet", f"--rcfile={settings}"], cwd=ROOT, check=True)
         subprocess.run([*coverage, "json", "--quiet", f"--rcfile={settings}", "-o", table], cwd=ROOT, check=True)
     print(branches(json.loads(table.read_text())["files"]))

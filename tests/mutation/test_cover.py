@@ -63,6 +63,17 @@ def test_branches():
         "| host | 3 of 4 | 0 of 0 |  |", "| host/web | 6 of 8 | 2 of 8 | 25.0 |", "| all | 9 of 12 | 2 of 8 | 25.0 |"]
 
 
+@pytest.mark.parametrize(("what", "test", "room"), [
+    ("gateware", "tests/hdl/trigger/test_trigger_out.py", "trigger"),
+    ("host", "tests/host/text/test_numbers.py", "host/text")])
+def test_tests_are_measured(tmp_path, monkeypatch, capsys, what, test, room):
+    """In pytest's workers: what one test reaches is in the table."""
+    monkeypatch.setattr(cover, "FOLDER", tmp_path)
+    assert cover.main([what, test]) == 0
+    [row] = [line for line in capsys.readouterr().out.split("\n") if line.startswith(f"| {room} |")]
+    assert int(row.split("|")[2].split()[0]) > 0
+
+
 @pytest.mark.parametrize("kind", cover.KINDS)
 def test_every_kind_has_a_heading(kind):
     assert Point.of(f"a.py/1/{kind}/x").heading in cover.HEADINGS
