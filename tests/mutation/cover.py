@@ -156,8 +156,8 @@ def _host(tests: list[str], run: bool, _toggles: bool) -> int:
     if run:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        # Commands that a test starts are measured, too, and so are pytest's workers, which end by _exit.
-        settings.write_text(f"[run]\nbranch = true\nparallel = true\npatch = subprocess, _exit\nsource = {ROOT}/host\n"
+        # Commands that a test starts are measured, too.
+        settings.write_text(f"[run]\nbranch = true\nparallel = true\npatch = subprocess\nsource = {ROOT}/host\n"
                             f"data_file = {folder}/data\nrelative_files = true\n")
         status = _pytest(["-m", "not long and not slow and not formal", *(tests or HOST_TESTS)],
                          COVERAGE_PROCESS_START=str(settings))

@@ -153,7 +153,7 @@ def instrument(folder: Path) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Writes what this process has reached: pytest's workers end without ``atexit``."""
+    """Writes what this process has reached: pytest may end a worker before it comes to ``atexit``."""
     for write in _WRITE:
         write()
 
