@@ -2,12 +2,13 @@
 
 A plot of matplotlib repeats itself: each point of a series has its own style, and each coordinate has six decimals.
 Here a coordinate has one decimal, a tenth of a point at a figure's full size, which is less than a pixel. The marks of
-a series are one path, whose points have the mark. Letters, whose coordinates are integers, have relative ones.
+a series are one path, whose points have the mark. Letters, whose coordinates are integers, have relative ones; so has
+a curve of many points.
 """
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -25,6 +26,8 @@ _RELATIVE = re.compile("[mlhvqc]")
 _WIDTH = {"M": 2, "L": 2, "Q": 4, "C": 6}
 #: Marks that are worth a path of their own.
 _MARKS = 8
+#: Points of a curve that are worth relative coordinates.
+_MANY = 40
 #: Groups that the style sheet names; other ids that nothing refers to are left out.
 _STYLED = "QuadMesh"
 
@@ -58,6 +61,24 @@ def _steps(text: str, decimals: int) -> Iterator[Step]:
             yield letter, ()
         for at in range(0, len(numbers), width or 1):
             yield letter, tuple(numbers[at:at + width])
+
+
+def _tenths(text: str) -> int:
+    """A rounded position in tenths of a point: a sum of their differences is exact."""
+    return round(10 * float(text))
+
+
+def _offset(tenths: int) -> str:
+    """The text of a difference, such as 12, -3.4 or .5: zero, which needs its digit, is 0."""
+    whole, tenth = divmod(abs(tenths), 10)
+    return ("-" if tenths < 0 else "") + (str(whole) if whole or not tenth else "") + (f".{tenth}" if tenth else "")
+
+
+def _curve(points: list[tuple[str, ...]]) -> str:
+    """Lines through the rounded points, each after the first as its distance from the one before it."""
+    spots = [(_tenths(x), _tenths(y)) for x, y in points]
+    offsets = [_offset(b - a) for one, other in pairwise(spots) for a, b in zip(one, other, strict=True)]
+    return "l" + " ".join(offsets).replace(" -", "-")
 
 
 def _relative(steps: list[Step]) -> str:
@@ -95,16 +116,22 @@ def _path(text: str, decimals: int) -> str:
     steps = list(_steps(text, decimals))
     if decimals == _SHAPE and not any("." in one for _, rest in steps for one in rest):
         return _relative(steps)
-    out, last = [], ""
+    out, last = "", ""
+    here: tuple[str, ...] = ()
     for letter, group in groupby(steps, key=lambda step: step[0]):
         own = [rest for _, rest in group]
         if letter == "L":
             own = list(_columns(own))
-        for rest in own:
-            # After M, further pairs are lines; a letter that repeats can be left out, but for M and z.
-            out.append(" " + " ".join(rest) if letter == last == "L" else letter + " ".join(rest))
-            last = letter
-    return "".join(out)
+        if letter == "L" and here and len(own) >= _MANY and decimals == _POSITION:
+            out += _curve([here, *own])
+        else:
+            for rest in own:
+                # After M, further pairs are lines; a letter that repeats can be left out, but for M and z.
+                out += " " + " ".join(rest) if letter == last == "L" else letter + " ".join(rest)
+                last = letter
+        # What follows z begins where its outline began: matplotlib moves first.
+        here, last = own[-1][-2:], letter
+    return out
 
 
 def _style(text: str) -> str:
@@ -170,14 +197,16 @@ def _marked(group: Element, name: str) -> None:
     shapes = {mark.get(_HREF) or mark.get("href", "") for mark in marks}
     if len(marks) < _MARKS or len(shapes) > 1 or any(set(mark.attrib) - {_HREF, "href", "x", "y"} for mark in marks):
         return
-    points = [f"{mark.get('x', '0')} {mark.get('y', '0')}" for mark in marks]
+    points = [(mark.get("x", "0"), mark.get("y", "0")) for mark in marks]
     for mark in marks:
         group.remove(mark)
     # The shape inherits the style of the group, as the marks did; the path itself is not drawn.
     marker = SubElement(group, f"{{{_SVG}}}marker", {"id": name, "markerUnits": "userSpaceOnUse",
                                                      "style": "overflow:visible"})
     SubElement(marker, f"{{{_SVG}}}use", {"href": shapes.pop()})
-    SubElement(group, f"{{{_SVG}}}path", {"d": f"M{points[0]}L{' '.join(points[1:])}",
+    begin, *rest = (" ".join(point) for point in points)
+    line = _curve(points) if len(points) > _MANY else f"L{' '.join(rest)}"
+    SubElement(group, f"{{{_SVG}}}path", {"d": f"M{begin}{line}",
                                           "style": f"fill:none;stroke:none;marker:url(#{name})"})
 
 

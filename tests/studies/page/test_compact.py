@@ -13,9 +13,29 @@ ROOT = Path(__file__).parents[3]
 NS = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="72pt">{}</svg>'
 
 
+def absolute(path: str) -> list[tuple[str, list[tuple[float, float]]]]:
+    """Each step of a path with its points, wherever it says them relative to the one before."""
+    out, here, begin = [], (0.0, 0.0), (0.0, 0.0)
+    for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
+        numbers = [float(one) for one in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", rest)]
+        if letter in "hv":
+            numbers = [one for k in numbers for one in ((k, 0) if letter == "h" else (0, k))]
+        if letter in "zZ":
+            here = begin
+            out.append(("z", []))
+        width = {"q": 4, "c": 6}.get(letter.lower(), 2)
+        for at in range(0, len(numbers), width):
+            own = list(zip(numbers[at:at + width:2], numbers[at + 1:at + width:2], strict=True))
+            own = [(x + here[0], y + here[1]) if letter.islower() else (x, y) for x, y in own]
+            here = own[-1]
+            if letter in "mM":
+                begin = here
+            out.append(("L" if letter in "hv" else letter.upper(), own))
+    return out
+
+
 def points(path: str) -> list[tuple[float, float]]:
-    numbers = [float(one) for one in re.findall(r"-?[\d.]+", path)]
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+    return [(round(x, 6), round(y, 6)) for _, own in absolute(path) for x, y in own]
 
 
 def packed(inside: str) -> ElementTree.Element:
@@ -105,32 +125,11 @@ def test_a_plot_has_its_curves_marks_and_texts(tmp_path):
     assert all(abs(a - b) <= 0.0501 for one, other in zip(was, now, strict=True)
                for a, b in zip(one, other, strict=True))
     [before] = (points(path.get("d", "")) for path in found(plain, "path") if path.get("d", "").count("L") == 99)
-    [after] = (points(path.get("d", "")) for path in found(small, "path")
-               if len(path.get("d", "").split()) > 99 and "marker" not in path.get("style", ""))
+    [after] = (curve for path in found(small, "path") if "marker" not in path.get("style", "")
+               if len(curve := points(path.get("d", ""))) == 100)
     assert len(before) == len(after) == len(line.get_xdata())
     assert all(abs(a - b) <= 0.0501 for one, other in zip(before, after, strict=True)
                for a, b in zip(one, other, strict=True))
-
-
-def absolute(path: str) -> list[tuple[str, list[tuple[float, float]]]]:
-    """Each step of a path with its points, wherever it says them relative to the one before."""
-    out, here, begin = [], (0.0, 0.0), (0.0, 0.0)
-    for letter, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
-        numbers = [float(one) for one in re.findall(r"-?[\d.]+", rest)]
-        if letter in "hv":
-            numbers = [one for k in numbers for one in ((k, 0) if letter == "h" else (0, k))]
-        if letter in "zZ":
-            here = begin
-            out.append(("z", []))
-        width = {"q": 4, "c": 6}.get(letter.lower(), 2)
-        for at in range(0, len(numbers), width):
-            own = list(zip(numbers[at:at + width:2], numbers[at + 1:at + width:2], strict=True))
-            own = [(x + here[0], y + here[1]) if letter.islower() else (x, y) for x, y in own]
-            here = own[-1]
-            if letter in "mM":
-                begin = here
-            out.append(("L" if letter in "hv" else letter.upper(), own))
-    return out
 
 
 def test_a_letter_has_relative_points_and_the_same_shape():
@@ -140,6 +139,23 @@ def test_a_letter_has_relative_points_and_the_same_shape():
     path, = found(packed(f'<defs><path id="a" d="{outline}"/></defs><use xlink:href="#a"/>'), "path")
     assert path.get("d") == "m30 32v-9q-5-13-52-81 31 20 43 106h29 0l-43-49zm-27-28l2 2-1-1c-3-3-1-1 1 2z"
     assert absolute(path.get("d")) == absolute(outline)
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_a_curve_of_many_points_has_relative_ones(count):
+    """With tenths as they were: what is added up does not drift. The path goes on where the curve ends."""
+    spots = [(k + (k * k % 10) / 10, round((37 * k % 101) / 10, 1)) for k in range(count)]
+    text = "".join(f"{'L' if k else 'M'} {x} {y} \n" for k, (x, y) in enumerate(spots))
+    path, = found(packed(f'<path d="{text}Q 1 2 3 4 \nz \nM 5 6 \nL 0 0 \n"/>'), "path")
+    assert ("l" in path.get("d")) == (count > 40)
+    assert [(letter, [(round(x, 6), round(y, 6)) for x, y in own]) for letter, own in absolute(path.get("d"))] == [
+        ("M", spots[:1]), *(("L", [spot]) for spot in spots[1:]), ("Q", [(1, 2), (3, 4)]), ("z", []),
+        ("M", [(5, 6)]), ("L", [(0, 0)])]
+    defs = '<defs><path id="m" d="M 0 0 \nL 0 1 \n"/></defs>'
+    marks = "".join(f'<use xlink:href="#m" x="{x}" y="{y}"/>' for x, y in spots)
+    marked, = (one for one in found(packed(f"{defs}<g>{marks}</g>"), "path") if "marker" in one.get("style", ""))
+    assert ("l" in marked.get("d")) == (count > 40)
+    assert points(marked.get("d")) == spots
 
 
 def test_a_letter_that_is_moved_has_x_and_y():
