@@ -178,11 +178,8 @@ async def _question(request: web.Request, pictures: Pictures) -> web.Response:
 
 # --------------------------------------------------------------------------------------- bookmarks
 
-async def _kept(pictures: Pictures, change: Callable[[Path], list[dict[str, Any]]],
-                writes: bool = True) -> web.Response:
+async def _kept(pictures: Pictures, change: Callable[[Path], list[dict[str, Any]]]) -> web.Response:
     """The bookmarks after a change. It may wait for another process that writes into the RUN; pictures do not wait."""
-    if writes and pictures.about()["growing"]:
-        raise web.HTTPConflict(text="bookmarks: the recording has not ended yet")
     try:
         return web.json_response(await asyncio.to_thread(change, pictures.run.path))
     except HypermonError as error:
@@ -192,7 +189,7 @@ async def _kept(pictures: Pictures, change: Callable[[Path], list[dict[str, Any]
 
 
 async def _bookmarks(request: web.Request, pictures: Pictures) -> web.Response:
-    return await _kept(pictures, bookmarks, writes=False)
+    return await _kept(pictures, bookmarks)
 
 
 async def _bookmark(request: web.Request, pictures: Pictures) -> web.Response:

@@ -102,6 +102,13 @@ def test_the_page_follows_and_says_the_end(recording, tmp_path):
         assert shown(page)[1]["from"] == left
         with pytest.raises(HTTPError, match="409"):     # Perfetto is not for a recording that goes on
             urlopen(Request(f"{address}timeline/perfetto?from=0&to=1000", method="POST"))
+        # A bookmark leads back to the same place, also when the recording has ended.
+        page.keyboard.press("b")
+        page.locator("#bookmarks").wait_for()
+        page.keyboard.type("here")
+        page.keyboard.press("Enter")
+        page.locator("#bookmarks-list li").wait_for()
+        page.locator("#bookmarks-close").click()
         # The end is said, and the states appear.
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
@@ -114,6 +121,9 @@ def test_the_page_follows_and_says_the_end(recording, tmp_path):
             page.keyboard.press("w")
         until(page, lambda _, data: data["states"] not in ("", "0"), "no states")
         assert not page.is_visible("#now")
+        page.keyboard.press("b")
+        page.locator("#bookmarks-list button").first.click()
+        until(page, lambda _, data: data["from"] == left, "the bookmark leads elsewhere")
 
 
 WRITER = """
