@@ -1,20 +1,16 @@
 """Arranges spans of one node in rows of nested brackets, for drawing."""
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import Generic, NamedTuple, TypeVar
 
 __all__ = ["Bracket", "Span", "brackets"]
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """From ``begin`` to ``end``, which is None if it was still open at the end of the run.
 
     ``first`` and ``last`` are the rows of the events that began and ended it; ``last`` is None if that one was not
@@ -50,7 +46,7 @@ def brackets(spans: Iterable[tuple[Span, T]], fixed: Iterable[tuple[Span, T]] = 
         goes into another row.
     """
     pinned = list(fixed)
-    walls = _union([span for span, _ in pinned])
+    begins, ends = _union([span for span, _ in pinned])
     open_: list[list[tuple[Span, T]]] = []
 
     def ended(row: int, time: float) -> Iterator[Bracket[T]]:
@@ -60,7 +56,7 @@ def brackets(spans: Iterable[tuple[Span, T]], fixed: Iterable[tuple[Span, T]] = 
             if span.end is not None:
                 yield Bracket(row, span.end, span, item, False)
 
-    free = ((span, item, int(_crosses(span, walls))) for span, item in spans)
+    free = ((span, item, int(_crosses(span, begins, ends))) for span, item in spans)
     walled = ((span, item, 0) for span, item in pinned)
     for span, item, row in heapq.merge(free, walled, key=lambda entry: (entry[0].begin, -_end(entry[0]))):
         while True:
@@ -80,23 +76,23 @@ def _end(span: Span) -> float:
     return float("inf") if span.end is None else span.end
 
 
-def _union(spans: list[Span]) -> npt.NDArray[Any]:
-    """Disjoint stretches whose union is that of the spans: beginnings and ends."""
-    joined: list[list[float]] = []
+def _union(spans: list[Span]) -> tuple[list[int], list[float]]:
+    """The beginnings and the ends of disjoint stretches whose union is that of the spans."""
+    begins: list[int] = []
+    ends: list[float] = []
     for span in sorted(spans, key=lambda s: s.begin):
-        if joined and span.begin <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], _end(span))
+        if ends and span.begin <= ends[-1]:
+            ends[-1] = max(ends[-1], _end(span))
         else:
-            joined.append([span.begin, _end(span)])
-    return np.array(joined, np.float64).reshape(-1, 2)
+            begins.append(span.begin)
+            ends.append(_end(span))
+    return begins, ends
 
 
-def _crosses(span: Span, walls: npt.NDArray[Any]) -> bool:
+def _crosses(span: Span, begins: list[int], ends: list[float]) -> bool:
     """It begins within a stretch and ends outside, or the other way round."""
-    if len(walls) == 0:
-        return False
-    at = int(np.searchsorted(walls[:, 0], span.begin, side="right")) - 1
-    if at >= 0 and walls[at, 0] < span.begin < walls[at, 1] < _end(span):
+    at, end = bisect_right(begins, span.begin) - 1, _end(span)
+    if at >= 0 and begins[at] < span.begin < ends[at] < end:
         return True
-    at = int(np.searchsorted(walls[:, 0], _end(span), side="left")) - 1
-    return at >= 0 and bool(span.begin < walls[at, 0] < _end(span) < walls[at, 1])
+    at = bisect_left(begins, end) - 1
+    return at >= 0 and span.begin < begins[at] < end < ends[at]

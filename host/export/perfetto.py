@@ -13,7 +13,7 @@ within the board's latency of the start) are placed at 0.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -201,8 +201,8 @@ class _Node:
 
     def _spans(self) -> Iterator[tuple[Span, NamedSpan | None]]:
         for named in self._tracks.spans(self._number, 1000):
-            end = named.span.end
-            yield replace(named.span, begin=_ns(named.span.begin), end=None if end is None else _ns(end)), named
+            name, begin, end, first, last = named.span
+            yield Span(name, _ns(begin), None if end is None else _ns(end), first, last), named
 
     def _bracket(self, track: int, bracket: Bracket[NamedSpan | None]) -> None:
         span, named = bracket.span, bracket.item

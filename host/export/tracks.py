@@ -103,6 +103,10 @@ class Tracks:
         #: Ids of long messages, which are in the table ``logs``.
         self.logging = dictionary.logging if dictionary is not None else None
         self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
+        #: Of each event of the dictionary, the names of its fields and their columns.
+        self._fields = {} if dictionary is None else {
+            number: [(field.name, dictionary.columns[kind.name, field.name]) for field in kind.fields]
+            for number, kind in dictionary.by_id.items()}
         self._fetched: dict[int, list[dict[str, Any]]] = {}
         self._many: list[range] | None = None
         [[views]] = connection.execute("select count(*) from duckdb_views() where view_name = 'numbered'").fetchall()
@@ -143,7 +147,8 @@ class Tracks:
                 order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
                 s.begin_row"""):
             span = Span(row["name"], row["begin_ps"], row["until_ps"], row["begin_row"], row["end_row"])
-            yield NamedSpan(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
+            yield NamedSpan(span, self._values(row, "b "), self._values(row, "e "),
+                            _flow(row["b sent"], row["b received"]), _flow(row["e sent"], row["e received"]))
 
     def points(self, node: int) -> Iterator[Point]:
         """All other items of the node, in order."""
@@ -224,8 +229,9 @@ class Tracks:
         """A row of :meth:`item_batches`."""
         kind = self._kind(row)
         if kind is not None:
-            return Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
-        return Point(row["time_ps"], *plain({name: row.get(name) for name in PLAIN}), _flow(row, ""), True)
+            return Point(row["time_ps"], kind.name, self._values(row), _flow(row["sent"], row["received"]))
+        return Point(row["time_ps"], *plain({name: row.get(name) for name in PLAIN}),
+                     _flow(row["sent"], row["received"]), True)
 
     def count_batches(self, node: int) -> Iterator[pa.RecordBatch]:
         """All values that the node counts, in order: rows of the table of counters."""
@@ -256,21 +262,20 @@ class Tracks:
     def _rows(self, question: str) -> Iterator[dict[str, Any]]:
         return (row for batch in self._batches(question) for row in batch.to_pylist())
 
-    def _kind(self, row: dict[str, Any], way: str = "") -> EventKind | None:
-        number = row.get(f"{way}event")
-        if self.dictionary is None or number is None or row.get("aborted"):
+    def _kind(self, row: dict[str, Any]) -> EventKind | None:
+        if self.dictionary is None or row.get("event") is None or row.get("aborted"):
             return None
-        return self.dictionary.by_id.get(number)
+        return self.dictionary.by_id.get(row["event"])
 
-    def _values(self, row: dict[str, Any], way: str) -> Values:
-        kind = self._kind(row, way)
-        if kind is None or self.dictionary is None:
-            return {}
-        return {field.name: row[way + self.dictionary.columns[kind.name, field.name]] for field in kind.fields}
+    def _values(self, row: dict[str, Any], way: str = "") -> Values:
+        """Of an event of the dictionary that was not aborted, as those are that begin and end a span."""
+        return {name: row[way + column] for name, column in self._fields.get(row[way + "event"], ())}
 
 
-def _flow(row: dict[str, Any], way: str) -> Flow:
-    return Flow(*(tuple(Message(**message) for message in row[f"{way}{end}"] or ()) for end in ("sent", "received")))
+def _flow(sent: list[dict[str, Any]] | None, received: list[dict[str, Any]] | None) -> Flow:
+    if not sent and not received:
+        return NO_FLOW
+    return Flow(*(tuple(Message(**message) for message in end or ()) for end in (sent, received)))
 
 
 def plain(said: Values) -> tuple[str, Values]:

@@ -27,8 +27,8 @@ from hypermon.host.export.packets.wire_format import (
 
 __all__ = ["BEGIN", "COUNTER", "END", "INSTANT", "NODE_STRIDE", "TraceWriter"]
 
-#: Packets per piece of the file.
-_PIECE = 4096
+#: Packets per piece of the file, and how many are made one by one: fewer than it pays to make together.
+_PIECE, _FEW = 4096, 32
 #: Numbers of tracks between those of two nodes.
 NODE_STRIDE = 1 << 16
 #: Of perfetto's TrackEvent.Type.
@@ -69,6 +69,8 @@ class TraceWriter:
         self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
         self._trace = proto.Trace()
         self._pieces: list[bytes] = []
+        #: Packets after those of ``_pieces``, without their times, and these; or those of ``_trace``, never both.
+        self._plain: list[tuple[bytes, int]] = []
         self._held = 0
         #: Packets that differ in their time alone, without it.
         self._timeless: dict[tuple[int, int, str | None, tuple[str, str | int] | None], bytes] = {}
@@ -80,6 +82,8 @@ class TraceWriter:
     def _packet(self) -> Any:
         if self._held >= _PIECE:
             self.flush()
+        if self._plain:
+            self._settle()
         self._held += 1
         packet = self._trace.packet.add()
         packet.trusted_packet_sequence_id = 1
@@ -93,6 +97,15 @@ class TraceWriter:
         self._held = 0
 
     def _settle(self) -> None:
+        if len(self._plain) > _FEW:
+            heads = texts(pa.array([head for head, _ in self._plain], pa.binary()))
+            times = np.array([time for _, time in self._plain], np.int64)
+            self._pieces.append(messages(_PACKETS, [heads, constant(_TIMESTAMP, len(times)), varints(times)]).packed())
+        else:
+            for head, time in self._plain:
+                body = head + _TIMESTAMP + varint(time)
+                self._pieces.append(_PACKET + varint(len(body)) + body)
+        self._plain = []
         if self._trace.packet:
             self._pieces.append(self._trace.SerializeToString())
             self._trace = self._proto.Trace()
@@ -283,10 +296,10 @@ class TraceWriter:
         known = self._head(track, kind, name)
         if self._held >= _PIECE:
             self.flush()
-        self._settle()
+        if self._trace.packet:
+            self._settle()
         self._held += 1
-        body = known + _TIMESTAMP + varint(time)
-        self._pieces.append(_PACKET + varint(len(body)) + body)
+        self._plain.append((known, time))
 
     def _head(self, track: int, kind: int, name: str | None, said: tuple[str, str | int] | None = None) -> bytes:
         """A packet without its time; the name is known, and so is that of the value that it has."""
