@@ -4,8 +4,22 @@ import os
 import random
 
 import pytest
+from hypermon.host.analysis.logs import LOGS
+from hypermon.host.decode.board_store import BOARDS_TABLE
+from hypermon.host.decode.partitions import PARTITION
+from hypermon.host.decode.table_files import LOSS_TABLE
+from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
+from hypermon.host.dictionary.semantics import TABLES
 from hypermon.host.errors import HypermonError
+from hypermon.host.recording.clock import CLOCK
+from hypermon.host.recording.drift_log import DRIFT
+from hypermon.host.recording.locking import LOCK
 from hypermon.host.recording.owned import refuse_owned
+from hypermon.host.recording.parts import ACCOUNT
+from hypermon.host.recording.writer import RESERVE
+from hypermon.host.view.bookmarks import BOOKMARKS
+from hypermon.host.view.counts import COUNTS, OVERVIEW
+from hypermon.host.view.tables import STATES_OVERVIEW
 
 from tests.host.fake_board import FakeBoard, random_run
 
@@ -40,9 +54,10 @@ def test_every_file_of_a_run(run, run_cli, tmp_path):
 def test_files_that_a_run_may_have(run, tmp_path):
     """Also those that are not there, and through a link; and no others."""
     (tmp_path / "other").symlink_to(run.path)
-    tables = ("boards", "counts", "framed", "groups", "logs", "overview", "states", "states_overview")
-    names = [f"{name}.json" for name in ("clock", "ring", "semantics", "logs", "bookmarks")]
-    for name in (*names, *(f"{name}.parquet" for name in tables), "drift.bin", "board-12"):
+    names = [f"{name}.json" for name in ("ring", "semantics", "logs")]
+    for name in (*names, *(f"{name}.parquet" for name in (*TABLES, "groups")), CLOCK, ACCOUNT, PARTITION, KEPT, FRAMED,
+                 LOGS, LOSS_TABLE, BOARDS_TABLE, COUNTS, OVERVIEW, STATES_OVERVIEW, BOOKMARKS, DRIFT, LOCK, RESERVE,
+                 "board-12"):
         for folder in (run.path, tmp_path / "other", run.path / "events" / ".."):
             with pytest.raises(HypermonError, match="never overwritten"):
                 refuse_owned(folder / name)
