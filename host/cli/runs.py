@@ -329,12 +329,15 @@ def _check_rules(run: Path, path: Path, as_json: bool, reasons: bool, junit: Pat
 def judge_and_print(run: Run, rules: "Rules", as_json: bool, junit: Path | None = None, reasons: bool = False) -> int:
     """Judges a RUN by rules. Returns the exit status."""
     from hypermon.host.contracts.judge import judge_rules
-    from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts, write_junit
+    from hypermon.host.contracts.verdicts import STATUS, as_dict, overall, print_verdicts
+    from hypermon.host.contracts.verdicts import junit as junit_file
+    from hypermon.host.export.sinks import sink
 
     with busy_line(f"judging {run.given}"):
         judged = judge_rules(run, rules)
     if junit is not None:
-        write_junit(judged, run.given, junit)
+        with sink(str(junit)) as file:
+            file.write(junit_file(judged, run.given))
     if as_json:
         click.echo(json.dumps(as_dict(judged, reasons)))
     else:

@@ -13,7 +13,7 @@ from hypermon.host.cli.complete import boards_like
 from hypermon.host.cli.options import open_device, virtual_geometry
 from hypermon.host.device.device import Device
 from hypermon.host.errors import HypermonError
-from hypermon.host.record.echo import SETS, load_echoes, measure_wires, save_echoes
+from hypermon.host.record.echo import SETS, echo_file, load_echoes, measure_wires
 from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.record.wiring import Wiring
 from hypermon.host.text.console import cell, make_console
@@ -75,7 +75,7 @@ def echo(boards: tuple[str, ...], out: Path, wires: str, sets: int, as_json: boo
     """
     if len(boards) < 2:
         raise HypermonError("an echo needs two boards or more: -b BOARD for each")
-    from hypermon.host.export.sinks import refuse_output
+    from hypermon.host.export.sinks import refuse_output, sink
 
     refuse_output(out)
     wiring = Wiring.parse(wires, len(boards))
@@ -97,7 +97,8 @@ def echo(boards: tuple[str, ...], out: Path, wires: str, sets: int, as_json: boo
                        f"{wire['echo_clocks']:,.2f} clocks)")
 
     found = measure_wires(boards, wiring.parents, open_pair, sets, said)
-    save_echoes(out, boards, found)
+    with sink(str(out)) as file:
+        file.write(echo_file(boards, found))
     if as_json:
         click.echo(json.dumps({"boards": list(boards), "wires": found}))
 

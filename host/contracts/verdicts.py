@@ -1,6 +1,5 @@
 """Verdicts for people and for programs: a table, JSON, and a JUnit file."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,15 +7,12 @@ from xml.etree import ElementTree
 
 from hypermon.host.analysis.stats import duration_text
 from hypermon.host.contracts.judged import Judged, Place, time_text
-from hypermon.host.errors import HypermonError
-from hypermon.host.recording.owned import refuse_owned
-from hypermon.host.recording.segments import replace_file
 from hypermon.host.text.printable import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STATUS", "as_dict", "overall", "print_verdicts", "verdict_lines", "write_junit"]
+__all__ = ["STATUS", "as_dict", "junit", "overall", "print_verdicts", "verdict_lines"]
 
 #: Exit statuses of `hypermon check` with rules.
 STATUS = {"pass": 0, "fail": 1, "undecided": 4}
@@ -119,15 +115,8 @@ def print_verdicts(judged: Sequence[Judged], run: Path, console: "Console") -> N
         console.print("", cell(f"The addresses open the timeline while this runs: hypermon view {run}"), sep="\n")
 
 
-def write_junit(judged: Sequence[Judged], run: Path, path: Path) -> None:
-    """Writes a JUnit file: a test case for each rule; an undecided one is an error.
-
-    Raises
-    ------
-    HypermonError
-        if the file cannot be written, or is a file of a RUN.
-    """
-    refuse_owned(path)
+def junit(judged: Sequence[Judged], run: Path) -> bytes:
+    """The contents of a JUnit file: a test case for each rule; an undecided one is an error."""
     suite = ElementTree.Element("testsuite", name=f"hypermon check {visible(str(run))}", tests=str(len(judged)),
                                 failures=str(sum(one.verdict == "fail" for one in judged)),
                                 errors=str(sum(one.verdict == "undecided" for one in judged)))
@@ -140,11 +129,4 @@ def write_junit(judged: Sequence[Judged], run: Path, path: Path) -> None:
                                       message=_counts(one))
         what.text = visible("; ".join(_reasons(one))) + "\n" + "\n".join(
             f"{time_text(place.time_ps)} node {place.node}: {visible(place.why)}" for place in one.where)
-    data = b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite) + b"\n"
-    try:
-        if os.path.lexists(path) and not path.is_file():
-            path.write_bytes(data)
-        else:
-            replace_file(path, data)
-    except OSError as error:
-        raise HypermonError(f"{path}: {error.strerror or error}") from None
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite) + b"\n"

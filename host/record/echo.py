@@ -9,10 +9,9 @@ from typing import Any
 from hypermon.hdl.layout import ECHO_LAG, ECHO_SUM_BITS, ECHOES, Sink, Window
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.segments import write_json
-from hypermon.host.text.json_file import integer, listed, maybe, number, read_json, table, text
+from hypermon.host.text.json_file import integer, listed, maybe, number, read_json, sealed, table, text
 
-__all__ = ["SETS", "load_echoes", "measure_echo", "measure_wires", "save_echoes", "wire_of"]
+__all__ = ["SETS", "echo_file", "load_echoes", "measure_echo", "measure_wires", "wire_of"]
 
 #: Sets of echoes that are measured; the first one, which may have begun before the follower had settled, is left out.
 SETS = 8
@@ -96,9 +95,10 @@ def wire_of(sums: Sequence[int], moved: int, follows: int, clock_hz: int) -> dic
             "uncertainty_ps": round(unsure * clock_ps), "echo_clocks": round(mean, 4), "echoes": ECHOES * len(sums)}
 
 
-def save_echoes(path: Path, boards: Sequence[str], wires: Sequence[dict[str, Any] | None]) -> None:
-    """Writes the measured wires, for ``hypermon record --echo``."""
-    write_json(path, {"format": _FORMAT, "boards": list(boards), "wires": list(wires)})
+def echo_file(boards: Sequence[str], wires: Sequence[dict[str, Any] | None]) -> bytes:
+    """The contents of a file with the measured wires, for ``hypermon record --echo``."""
+    values = sealed({"format": _FORMAT, "boards": list(boards), "wires": list(wires)})
+    return f"{json.dumps(values, indent=2)}\n".encode()
 
 
 def load_echoes(path: Path, boards: Sequence[str], parents: Sequence[int | None]) -> list[dict[str, Any] | None]:

@@ -9,9 +9,10 @@ from hypermon.host.errors import HypermonError
 __all__ = ["refuse_owned"]
 
 #: Relative paths in a RUN. Other names, such as report.html, are free for the outputs of commands.
-_OWNED = re.compile(r"(recording|clock|decode|partition|ring|semantics|logs|bookmarks)\.json|stream(-\d+)?\.bin|drift\.bin|"
-                    r"dictionary\.toml|(boards|counters|counts|events|framed|groups|logs|loss|messages|overview|states|"
-                    r"states_overview)\.parquet|(events|loss)(/.*)?|board-\d+|\..*")
+_OWNED = re.compile(
+    r"(recording|clock|decode|partition|ring|semantics|logs|bookmarks)\.json|stream(-\d+)?\.bin|drift\.bin|dictionary\.toml|"
+    r"(boards|counters|counts|events|framed|groups|logs|loss|messages|overview|states|states_overview)\.parquet|"
+    r"(events|loss)(/.*)?|board-\d+|\..*")
 
 
 def refuse_owned(out: str | os.PathLike[str]) -> None:

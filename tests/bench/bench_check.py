@@ -22,7 +22,7 @@ from hypermon.host.contracts import judge
 from hypermon.host.contracts.doubts import opened_trace
 from hypermon.host.contracts.rules import KINDS, load_rules
 from hypermon.host.contracts.trace import Trace
-from hypermon.host.contracts.verdicts import as_dict, write_junit
+from hypermon.host.contracts.verdicts import as_dict, junit
 from hypermon.host.run import Run
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -109,7 +109,7 @@ def measure(run: Run, rules: Path, asked) -> None:
     opened.__exit__(None, None, None)
     with stages.over("output"):
         text = json.dumps(as_dict(judged, True), indent=1)
-        write_junit(judged, Path("RUN"), rules.with_name("junit.xml"))
+        rules.with_name("junit.xml").write_bytes(junit(judged, Path("RUN")))
     took = time.perf_counter() - begun[0], time.process_time() - begun[1]
     if asked.json:
         asked.json.write_text(text + rules.with_name("junit.xml").read_text())

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypermon.hdl.layout import ECHOES
 from hypermon.host.errors import InputError
-from hypermon.host.record.echo import load_echoes, save_echoes, wire_of
+from hypermon.host.record.echo import echo_file, load_echoes, wire_of
 
 BOARDS = ["usb:A", "usb:B"]
 
@@ -24,7 +24,7 @@ def test_the_delay_of_a_wire(clocks, moved, delay_ps, unsure_ps):
 def test_a_file_is_of_its_boards_and_wires(tmp_path):
     path = tmp_path / "echo.json"
     wires = [None, wire_of([1280], 5, 0, 100_000_000)]
-    save_echoes(path, BOARDS, wires)
+    path.write_bytes(echo_file(BOARDS, wires))
     assert load_echoes(path, BOARDS, [None, 0]) == wires
     for boards, parents, why in ((["usb:B", "usb:A"], [None, 0], "it was measured of usb:A, usb:B, not of usb:B"),
                                  (BOARDS, [None, 1], "it was measured with other wires")):
@@ -37,7 +37,7 @@ def test_a_file_is_of_its_boards_and_wires(tmp_path):
 @pytest.mark.parametrize("change", [{"format": 2}, {"boards": ["a"]}, {"wires": [None, {"follows": 0}]}, {"wires": 3}])
 def test_a_damaged_file(tmp_path, change):
     path = tmp_path / "echo.json"
-    save_echoes(path, BOARDS, [None, wire_of([1280], 5, 0, 100_000_000)])
+    path.write_bytes(echo_file(BOARDS, [None, wire_of([1280], 5, 0, 100_000_000)]))
     said = json.loads(path.read_text()) | change
     said.pop("check", None)
     path.write_text(json.dumps(said))
