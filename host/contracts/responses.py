@@ -254,7 +254,8 @@ def _between(trace: Trace, rule: Rule) -> Judged:
     trace.db.execute("create or replace temp table gc as from gn" if same else
                      "create or replace temp table gc as select 0 as node, * from gm")
     # An event is inside for sure if a B came before it, and between the two no C can have come, but one comes later;
-    # it is outside for sure if a C came before it, and after that no B can have come.
+    # it is outside for sure if a C came before it, and after that no B can have come. What was lost less than
+    # ``step`` before an event may have come after it.
     own = "and {0}.node = a.node" if same else ""
     gap = "{0}.node = a.node" if same else "{0}.node = a.node * 0"
     sides = (("b_sure", "b", "<=", f"- {step}"), ("b_may", "b", "<=", f"+ {0 if same else step - 1}"),
@@ -274,13 +275,13 @@ def _between(trace: Trace, rule: Rule) -> Judged:
         select a.t, a.node, null::bigint as value,
                case when b_sure is not null and c_next is not null
                          and (c_may is null or c_may <= b_sure - {step})
-                         and not coalesce(no_c.hi >= b_sure, false) then {FAILED}
+                         and not coalesce(no_c.hi > b_sure - {step}, false) then {FAILED}
                     when c_sure is not null and (b_may is null or b_may <= c_sure - {step})
-                         and not coalesce(no_b.hi >= c_sure, false) then {OK}
+                         and not coalesce(no_b.hi > c_sure - {step}, false) then {OK}
                     when b_may is null and no_b.hi is null then {OK}
                     else {UNDECIDED} end::tinyint as state,
-               case when no_c.hi >= coalesce(b_sure, a.t) then no_c.cause
-                    when no_b.hi >= coalesce(c_sure, no_b.hi) then no_b.cause
+               case when no_c.hi > coalesce(b_sure, a.t) - {step} then no_c.cause
+                    when no_b.hi > coalesce(c_sure, no_b.hi) - {step} then no_b.cause
                     when c_next is null then 'end' end as why
         from ({staged}) as a
         asof left join gc as no_c on {gap.format('no_c')} and no_c.lo <= a.t + {step}
@@ -307,8 +308,8 @@ def _between(trace: Trace, rule: Rule) -> Judged:
             select h.* from hiding as h {beside}
             asof left join gb as no_b on {gap_h.format('no_b')} and no_b.lo < h.lo
             asof left join gb as at_b on {gap_h.format('at_b')} and at_b.lo <= h.hi + {step}
-            where c_sure is null or b_may > c_sure - {step} or no_b.hi >= c_sure
-                  or (at_b.hi >= c_sure and (h.n > 1 or at_b.lo <> h.lo or at_b.hi <> h.hi))""")
+            where c_sure is null or b_may > c_sure - {step} or no_b.hi > c_sure - {step}
+                  or (at_b.hi > c_sure - {step} and (h.n > 1 or at_b.lo <> h.lo or at_b.hi <> h.hi))""")
     trace.db.execute("create or replace temp table g as select *, true as hides from hiding "
                      f"union all select *, false from g where {INNER} or cause in ('start', 'end')")
     return conclude(trace, rule, hides="hides", slack=slack, instances=scopes, vacuous=True, sieved=sieved)

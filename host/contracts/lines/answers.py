@@ -160,7 +160,7 @@ def between(trace: Ground, events: Lines, begins: Lines, ends: Lines, step: int,
         begun = before(first, line + may)
         keep = ended == -NEVER
         keep |= begun > ended - step
-        keep[touched(ended, line + step, gaps_of(gaps, node if alone else None))] = True
+        keep[touched(ended - may, line + step, gaps_of(gaps, node if alone else None))] = True
         rest = np.flatnonzero(keep)
         times = line[rest]
         return sieved_by(keep), {

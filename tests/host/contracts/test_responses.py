@@ -3,7 +3,7 @@
 import pytest
 from hypermon.host.contracts.rules import Event
 
-from tests.host.contracts.traces import judged
+from tests.host.contracts.traces import event, judged
 
 A_B = {"after": "a", "expect": "b"}
 
@@ -112,6 +112,19 @@ def test_absence_between_uncertain_times():
     items = [(10, 1, "b", 0), (11, 0, "a", 0), (20, 1, "c", 0)]
     assert judged("absence", items, events=between).verdict == "fail"
     assert judged("absence", items, events=between, slack=2).verdict == "undecided"
+
+
+@pytest.mark.parametrize(("edges", "losses"), [("bc", ()), ("bc", [(1, 1, 9, 1)]), ("cc", [(1, 1, 9, 1)])])
+@pytest.mark.parametrize("same", [False, True])
+def test_absence_between_what_was_lost_just_before(edges, losses, same):
+    """An end or a begin that was not recorded, with an earlier stamp, may have come after the one that was."""
+    first, last = edges
+    at = 10 if losses else 0
+    items = [(at, 0, first, 0), (at + 20, 0, "a", 0), (at + 40, 0, last, 0)]
+    between = {"event": event("a", 0), "between": (Event("b"), Event("c"))}
+    known = "fail" if first == "b" else "pass"
+    found = [judged("absence", items, losses, events=between, slack=slack, same_node=same).verdict for slack in (0, 1)]
+    assert found == [known, known if same else "undecided"]
 
 
 
