@@ -99,6 +99,18 @@ def test_verdicts_by_lines(kind):
     assert sieved > 5
 
 
+def test_what_was_lost_just_before_an_end():
+    """It may have come after it: an event is not outside for sure."""
+    rows, losses = [(10, 0, IDS["c"]), (30, 0, IDS["a"])], [(1, 1, 9, 1)]
+    rule = Rule("rule", "absence", 1, {"event": (Event("a", (0,)),), "between": (Event("b", None), Event("c", None))},
+                (), False, {}, fresh_start=True)
+    with duckdb.connect(config={"threads": 1}) as db:
+        trace = _trace(db, rows, losses, 2, 100, 2, 0)
+        trace.fresh = True
+        trace.share([rule])
+        assert JUDGES["absence"](trace, rule).verdict == "undecided"
+
+
 @pytest.mark.parametrize(("limits", "verdict"), [
     ({"min": 0.24, "max": 36 / 102}, "pass"), ({"min": 0.241}, "undecided"), ({"max": 0.3529}, "undecided"),
     ({"max": 0.239}, "fail"), ({"min": 0.353}, "fail")])
