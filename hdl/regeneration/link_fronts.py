@@ -37,8 +37,9 @@ class LinkFronts(wiring.Component):
     falling : nodes whose data are sampled at falling edges of their clock.
     strobe, data : ports, whose strobes change their level with each nibble; data are sampled before the edge.
     expired, abort : from and to the transmitter.
-    refused : pieces that formed no event, one stream per node. At most one of two clocks in a row may find a stream not
-        ready.
+    refused : pieces that formed no event, one stream per node. One piece per node can wait. After a clock in which a
+        stream is not ready, it must be ready until there was a clock without a new piece; else a piece is not counted.
+        A transmitter is not ready in one of eight clocks at most, and pieces of a node are not in four clocks in a row.
 
     Raises
     ------
