@@ -37,8 +37,10 @@ class LinkFronts(wiring.Component):
     falling : nodes whose data are sampled at falling edges of their clock.
     strobe, data : ports, whose strobes change their level with each nibble; data are sampled before the edge.
     expired, abort : from and to the transmitter.
-    refused : pieces that formed no event, one stream per node. At most one of two clocks in a row may find a stream not
-        ready.
+    refused : pieces that formed no event, one stream per node. One piece per node can wait. After a clock in which a
+        stream is not ready, it must be ready until there was a clock without a new piece; else a piece is not counted.
+        The transmitter is not ready in one of eight clocks at most, and a node has pieces in three clocks in a row at
+        most.
 
     Raises
     ------

@@ -156,6 +156,31 @@ def test_a_piece_waits_while_the_gate_refuses(front):
     assert min(counts[0]) > 10
 
 
+def test_two_pieces_in_a_row():
+    """A byte, and a fault in the next clock, because another byte came too soon: both count, whichever of these clocks
+    and of those after them finds the stream not ready."""
+    rng = random.Random(5)
+    sender = Sender(Front.TWO_WIRE, rng)
+    pairs = 12
+    for _ in range(pairs):              # no pause: each is a piece, whatever it contains
+        spi(sender.wires, sender.at, 6, rng.randbytes(2))
+        sender.idle(rng.randrange(150, 250))
+    clocks = int(sender.at) + 300
+
+    def told(busy):
+        *_, (clocks_of,) = played(LinkFronts(Front.TWO_WIRE, SETTINGS[Front.TWO_WIRE], 1), [sender], clocks, busy)
+        return clocks_of
+
+    free = told(lambda clock, node: False)
+    assert len(free) == 2 * pairs
+    assert all(second == first + 1 for first, second in zip(free[::2], free[1::2], strict=True))
+    # A gate refuses a node's items in eight clocks once at most. Each pair finds it refusing at another moment.
+    refusing = {first + k % 4 for k, first in enumerate(free[::2])}
+    late = told(lambda clock, node: clock in refusing)
+    assert len(late) == 2 * pairs
+    assert late != free
+
+
 def test_an_item_that_has_expired_is_not_counted():
     """The transmitter has cut it short: the rest of the event is discarded until a pause, and counted."""
     sender = Sender(Front.UART, random.Random(1))

@@ -15,13 +15,13 @@ DEPTH = 16
 def test_queues_or_refuses(framed):
     rng = random.Random(2)
     dut = MomentGate(depth=DEPTH)
-    due, came, refused, torn, reopened, limited = [], [], 0, 0, 0, 0
+    due, came, refused, torn, reopened, limited, told = [], [], 0, 0, 0, 0, 0
     limit = DEPTH // 8 if framed else DEPTH // 2
     own, lately = [0] * 8, [[0] * 8, [0] * 8]
 
     async def bench(ctx):
-        nonlocal refused, torn, reopened, limited, own, lately
-        outage = False
+        nonlocal refused, torn, reopened, limited, own, lately, told
+        outage = begins = False
         ctx.set(dut.framed, framed)
         for clock in range(12000):
             busy = clock // 300 % 3
@@ -36,6 +36,9 @@ def test_queues_or_refuses(framed):
             ctx.set(dut.o.ready, ready)
             bad, admitted, tears = ctx.get(dut.refused), ctx.get(dut.admit), ctx.get(dut.tears)
             inside = len(due) - len(came)
+            assert ctx.get(dut.outage) == begins, "in one clock of an outage: after the first that tears"
+            told += begins
+            begins = tears and not outage
             assert bad ^ admitted == start
             assert not bad & admitted
             if (start or further) and not tears:
@@ -67,7 +70,8 @@ def test_queues_or_refuses(framed):
     assert came == due[:len(came)]
     assert len(due) - len(came) <= DEPTH
     assert min(refused, torn, limited) > 50
-    assert reopened > 5
+    assert torn > 3 * told / 2
+    assert told >= reopened > 5
     assert any(more and more != mask for mask, more, *_ in due)
 
 
