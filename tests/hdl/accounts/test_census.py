@@ -26,6 +26,7 @@ from hypermon.hdl.layout import (
 from ..benches.case import CASE, met, rng
 from ..benches.cocotb_stage import Stage
 from ..benches.source import Link
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 CLOCK_HZ = 5_000_000
@@ -320,3 +321,7 @@ def test_many_seeds(seed, occasions):
 @pytest.mark.slow
 def test_many_seeds_have_every_occasion(occasions):
     occasions.complete(30)
+
+
+def test_reset():
+    same_as_fresh(lambda: Census(Geometry.extended(2)), episodes=6, after=60)

@@ -4,8 +4,9 @@ import random
 
 import pytest
 from hypermon.hdl.accounts.link_accounts import LinkAccounts
-from hypermon.hdl.layout import LOSS_RECORD, Geometry, Window
+from hypermon.hdl.layout import LOSS_RECORD, Geometry, Sink, Window
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 #: Clocks: of a frame, by which an item is replayed, after a disable until counts are whole, and until
@@ -317,3 +318,7 @@ def test_doubts(what):
     # Only of links with nodes that are captured.
     assert live == {"unsure": 0 if what == "neither" else 2, "absent": 0, "locked": 3,
                     "restarted": 2 if what == "began anew" else 0}
+
+
+def test_reset():
+    same_as_fresh(lambda: LinkAccounts(Geometry(16, sinks=(Sink.EXTENDED,), links=2)), episodes=6, after=60)

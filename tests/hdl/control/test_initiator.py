@@ -9,6 +9,7 @@ from hypermon.hdl.control.initiator import Initiator, access_layout
 
 from ..benches.case import rng
 from ..benches.cocotb_stage import Stage, pack
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 ACCESSES = 200
@@ -72,3 +73,7 @@ def simulator():
 @pytest.mark.parametrize("seed", seeds(6, fast=2))
 def test_accesses(seed):
     run(simulator(), __name__, "accesses", seed)
+
+
+def test_reset():
+    same_as_fresh(Initiator)

@@ -10,6 +10,7 @@ from hypermon.sim.bench.cocotb_models import PbxMaster
 
 from ..benches.case import rng
 from ..benches.cocotb_stage import Stage
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 
@@ -129,3 +130,8 @@ def test_bursts(seed, direct):
 @pytest.mark.parametrize("seed", seeds(3))
 def test_answers(seed):
     run(simulator(), __name__, "answers", seed)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_reset(direct):
+    same_as_fresh(lambda: Pbx(direct))

@@ -35,6 +35,7 @@ from hypermon.hdl.layout import (
 
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 from ..harness.stage import run as simulate
 
@@ -425,3 +426,27 @@ def test_phases(phases, geared):
         assert fine() == (1 - known if phases == 4 else None)
 
     simulate(dut, bench, clocks=5000)
+
+
+def host():
+    """Sets the inputs of one access after the other, each held until it is done; reads of frames are repeated."""
+    access = {}
+
+    def play(traffic):
+        nonlocal access
+        rng = traffic.rng
+        if access and traffic.values and not traffic.get("access.done"):
+            access = {**access, "access.start": 0}
+        elif access and not access["access.write"] and rng.random() < 0.6:
+            access = {**access, "access.start": 1, "access.again": 1}
+        else:
+            name = rng.choice((*REGISTERS, "CONTROL", "LATCH", *["FRAME_FIFO"] * 6))
+            access = {"access.start": 1, "access.again": 0, "access.write": rng.getrandbits(1),
+                      "access.addr": REGISTERS[name].offset, "access.wdata": rng.getrandbits(32)}
+        return access
+    return play
+
+
+def test_reset_in_the_middle_of_an_access():
+    same_as_fresh(lambda: Registers(Geometry.extended(2)), {"sinks.frames.position": lambda rng: rng.randrange(2)},
+                  player=host, calm=True, episodes=4, after=300)

@@ -14,6 +14,7 @@ from hypermon.hdl.layout import GATE_CAUSES, Cause
 
 from ..benches.case import rng
 from ..benches.cocotb_stage import Stage
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 NODES = 5
@@ -120,3 +121,7 @@ def simulator():
 @pytest.mark.parametrize("seed", seeds(2))
 def test_admits(seed):
     run(simulator(), __name__, "admits", seed)
+
+
+def test_reset():
+    same_as_fresh(lambda: DropGate(3))

@@ -9,6 +9,7 @@ from hypermon.hdl.layout import Geometry
 
 from ..benches.case import rng
 from ..benches.cocotb_stage import Stage
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 GEOMETRY = Geometry(nodes=3, node_depth=4, vector_depth=16, frame_depth=4)
@@ -43,3 +44,7 @@ def simulator():
 @pytest.mark.parametrize("seed", seeds(1))
 def test_tells(seed):
     run(simulator(), __name__, "tells", seed)
+
+
+def test_reset():
+    same_as_fresh(lambda: GateRoom(Geometry.extended(3)))

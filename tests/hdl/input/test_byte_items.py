@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from hypermon.hdl.input.byte_items import ByteItems
 
+from ..harness.resets import same_as_fresh
 from ..harness.senders import event_bytes
 from ..harness.stage import run
 
@@ -217,3 +218,13 @@ def test_abort_comes_after_the_nibbles():
         assert not ctx.get(dut.busy)
 
     run(m, bench)
+
+
+def test_reset():
+    """Half of the bytes may begin an event."""
+    def byte(rng):
+        size = rng.randrange(16)
+        return rng.choice((size | ~size << 4 & 0xf0, rng.getrandbits(8)))
+
+    same_as_fresh(ByteItems, {"byte": byte, **{name: lambda rng: rng.random() < 0.02 for name in ("fault", "expired")}},
+                  settings={"events": lambda rng: rng.getrandbits(1), "single": lambda rng: rng.random() < 0.3})

@@ -5,6 +5,7 @@ import random
 import pytest
 from hypermon.hdl.input.itm_items import ItmItems
 
+from ..harness.resets import same_as_fresh
 from ..harness.senders import itm_bytes
 from .test_byte_items import _ABORT, Bench, nibbles_of
 
@@ -100,3 +101,11 @@ def test_each_byte_is_an_event():
     data = bytes([0x01, 0x70, 0x9f, *_SYNC, 0xff])
     assert Bench(ItmItems, spacing=24).events(1).single(1).pause().sends(data).run() == [
         (1, byte & 15, byte >> 4) for byte in data]
+
+
+def test_reset():
+    """Half of the bytes are those of synchronization, overflow and time."""
+    same_as_fresh(
+        ItmItems, {"byte": lambda rng: rng.choice((0, 0x80, 0x70, 0xc0, *(rng.getrandbits(8) for _ in range(4)))),
+                   **{name: lambda rng: rng.random() < 0.02 for name in ("fault", "expired")}},
+        settings={"events": lambda rng: rng.getrandbits(1), "single": lambda rng: rng.random() < 0.3})

@@ -8,6 +8,7 @@ from hypermon.hdl.input.one_wire import OneWire
 from hypermon.hdl.layout import Front, front_latency, front_period
 
 from ..harness import receiver
+from ..harness.resets import same_as_fresh
 from ..harness.senders import CLOCK, Wires, uart
 
 #: Clocks from the delivery of a byte to the stamp, less those of a five-wire port; see test_front_ends.
@@ -102,3 +103,11 @@ def test_pause():
     assert busy[250] == 1
     assert busy[first[0] + 5] == 0
     assert busy[-1] == 0
+
+
+def test_reset():
+    """A line whose level changes after 12 clocks in the mean."""
+    def line():
+        return lambda traffic: {"level": traffic.values.get("level", 0) ^ (traffic.rng.random() < 1 / 12)}
+
+    same_as_fresh(OneWire, settings={"period": lambda rng: rng.randrange(8 << 8, 12 << 8)}, player=line)

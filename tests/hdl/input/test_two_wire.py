@@ -8,6 +8,7 @@ import pytest
 from hypermon.hdl.input.two_wire import TwoWire
 
 from ..harness import receiver
+from ..harness.resets import same_as_fresh
 from ..harness.senders import CLOCK, DATA, SELECT, Wires, spi
 
 
@@ -152,3 +153,8 @@ def test_too_fast_bytes_leave_order_and_are_counted():
     assert values == sorted(set(values) & set(data))
     assert len(faults) == len(came)
     assert [fault - clock for fault, (clock, _) in zip(faults, came, strict=True)] == [1] * len(came)
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_reset(selected):
+    same_as_fresh(lambda: TwoWire(selected), settings={"span": lambda rng: rng.randrange(8, 40)})

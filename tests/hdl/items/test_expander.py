@@ -6,6 +6,7 @@ import pytest
 from hypermon.hdl.items.expander import MANY, Expander
 from hypermon.hdl.layout import Geometry, Sink
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 
@@ -75,3 +76,8 @@ def test_takes_vectors_apart(nodes, stalls, bits):
     assert not any(queues)
     if not stalls:
         assert clocks == list(range(clocks[0], clocks[0] + len(items))), "not an item a clock"
+
+
+def test_reset():
+    """In every state of longer items."""
+    same_as_fresh(lambda: Expander(Geometry(nodes=3, sinks=(Sink.EXTENDED,))))

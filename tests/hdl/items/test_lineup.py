@@ -6,6 +6,7 @@ import pytest
 from hypermon.hdl.items.lineup import Lineup
 from hypermon.hdl.layout import Geometry, Sink
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 LIMIT = 40
@@ -114,3 +115,8 @@ def test_lines_up(nodes, pressed, stall, phases):
         assert times == sorted(times), "a node's items out of order"
     some_late = any(late for *_, late in out)
     assert some_late or not items or pressed == 0.0
+
+
+def test_reset():
+    same_as_fresh(lambda: Lineup(Geometry.extended(3)), {"now": lambda rng: rng.getrandbits(5)},
+                  settings={"items": lambda rng: rng.getrandbits(3), "limit": lambda rng: rng.getrandbits(4)})

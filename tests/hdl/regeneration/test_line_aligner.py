@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hypermon.hdl.regeneration.frame_checker import FrameChecker
 from hypermon.hdl.regeneration.line_aligner import LineAligner
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 from .models.link_model import BYTES, SCRAMBLE, SYNC, frame, number
 
@@ -200,3 +201,7 @@ def test_a_false_sync_in_each_frame():
     assert locked, "the frames were not found"
     assert len(bad) == len(places)
     assert locked[0] <= len(places) + 4
+
+
+def test_reset():
+    same_as_fresh(lambda: LineAligner(1), episodes=12)

@@ -5,6 +5,7 @@ import random
 import pytest
 from hypermon.hdl.regeneration.moment_parser import MomentParser
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 from .models.link_model import BYTES, nibbles
 
@@ -125,3 +126,7 @@ def test_a_moment_that_two_frames_share():
     assert [row[:2] for row in told] == [(4980, 0b1001), (4983, 0b10)]
     assert told[0][2] & 0xf00f == 0x7005
     assert told[1][2] == 2
+
+
+def test_reset():
+    same_as_fresh(MomentParser, episodes=12)

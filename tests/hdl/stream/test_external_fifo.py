@@ -14,6 +14,7 @@ from hypermon.sim.virtual.memory.sdram import Sdram, Timing
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage, fields, pack
 from ..harness.rejects import rejects
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 #: Beats of head and tail.
@@ -226,3 +227,22 @@ def test_a_wrong_size_is_named():
     rejects(lambda: ExternalFifo(16), 16)
     rejects(lambda: ExternalFifo(1024, burst=2), 2)
     rejects(lambda: ExternalFifo(1024, ahead=16), 16)
+
+
+def test_reset():
+    """The memory reads as many beats as it is asked for."""
+    def memory():
+        owed = 0
+
+        def play(traffic):
+            nonlocal owed
+            rng = traffic.rng
+            owed = owed if traffic.values else 0
+            reads, ready = owed > 0 and rng.random() < 0.6, int(rng.random() < 0.3)
+            owed -= reads
+            if traffic.get("memory.command.valid") and ready and not traffic.get("memory.command.payload") & 1:
+                owed += 4
+            return {"memory.command.ready": ready, "memory.read.valid": int(reads)}
+        return play
+
+    same_as_fresh(lambda: ExternalFifo(32, 4, 8), player=memory, episodes=12, before=300)

@@ -15,6 +15,7 @@ from hypermon.sim.virtual.memory.sdram_chip import Delays, Pins, SdramChip
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage, pack
 from ..harness.rejects import rejects
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 PARTS = {part.name: part for part in (SLOWEST_16M16, AS4C16M16SA_7, MT48LC16M16A2_75)}
@@ -232,3 +233,9 @@ def test_wrong_sizes_are_named():
     rejects(lambda: Sdram(part, 100_000_000, (1 << 17) + 1), (1 << 17) + 1)
     rejects(lambda: Sdram(part, 100_000_000, 64, burst=24), 24)
     rejects(lambda: Sdram(part, 100_000_000, 64, burst=128), 128)
+
+
+def test_reset():
+    """In the initialization, which is that of a slow clock and a short pause, and in bursts."""
+    part = replace(SLOWEST_16M16, pause=SHORT)
+    same_as_fresh(lambda: Sdram(part, 10_000_000, 16, 2), episodes=6, before=300, after=250)

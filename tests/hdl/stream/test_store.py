@@ -11,6 +11,7 @@ from hypermon.hdl.stream.store import SEGMENT, Store, segments
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage, pack
 from ..harness.rejects import rejects
+from ..harness.resets import same_as_fresh
 from ..harness.runner import component, run, seeds
 
 #: Clocks that a beat takes through an empty FIFO.
@@ -105,3 +106,7 @@ def test_a_store_is_made_of_as_few_memories_as_can_be():
 
 def test_a_wrong_depth_is_named():
     rejects(lambda: Store(SEGMENT + 3), 3)
+
+
+def test_reset():
+    same_as_fresh(lambda: Store(16), episodes=10)

@@ -6,6 +6,7 @@ import pytest
 from hypermon.hdl.layout import ECHO_CLOCKS, ECHO_SUM_BITS, ECHOES
 from hypermon.hdl.time.echo import Echo
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 
@@ -68,3 +69,9 @@ def test_an_echo_that_comes_too_late_does_not_count():
 
 def test_the_largest_sum_fits():
     assert (ECHO_CLOCKS - 1) * ECHOES < 1 << ECHO_SUM_BITS
+
+
+def test_reset():
+    """In sets that are nearly complete, too."""
+    same_as_fresh(Echo, {"out": lambda rng: rng.random() < 0.5, "rise": lambda rng: rng.random() < 0.4}, episodes=3,
+                  before=20 * ECHOES, after=20 * ECHOES)

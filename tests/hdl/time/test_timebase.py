@@ -7,6 +7,7 @@ from hypermon.hdl.layout import Geometry, Window
 from hypermon.hdl.time import timebase as module
 from hypermon.hdl.time.timebase import Timebase
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 GEOMETRY = Geometry(nodes=1, clock_hz=20_000_000)
@@ -154,3 +155,12 @@ def test_the_wrap_by_counting():
         assert not ctx.get(timebase.wrap)
 
     run(timebase, bench, clocks=200_000)
+
+
+@pytest.mark.parametrize("disciplined", [False, True])
+def test_reset(disciplined):
+    """Numbers above the lowest 16 bits come by skips."""
+    same_as_fresh(
+        lambda: Timebase(Geometry.extended(2), disciplined),
+        {"advance": lambda rng: rng.getrandbits(31) if rng.random() < 0.05 else 0, "shift": lambda rng: 0},
+        settings={"window": lambda rng: rng.randrange(4)})

@@ -13,6 +13,7 @@ from hypermon.hdl.sinks.classic.frames_source import BLOCK_FRAMES_MAX, FULL_BLOC
 from ...benches.case import CASE, rng
 from ...benches.cocotb_stage import Stage, pack
 from ...benches.source import Link
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 
 #: Clocks that a frame takes from its entry to the output of its FIFO, and until ``run`` counts it.
@@ -264,3 +265,13 @@ def test_many_seeds(seed):
     nodes, depth = ((5, 16), (16, 16), (17, 32), (32, 256))[seed % 4]
     wide = (16, 4)[seed // 4 % 2]
     run(simulator(nodes, depth, wide), __name__, "sends", seed, nodes=nodes, depth=depth, wide=wide)
+
+
+def test_reset():
+    """Frames of a beat and a half, in blocks of up to three."""
+    def blocker():
+        return lambda traffic: {"source.grant": traffic.get("source.request") & (traffic.rng.random() < 0.4)}
+
+    same_as_fresh(lambda: FrameSource(Geometry(nodes=20)), player=blocker, settings={
+        "run": lambda rng: rng.randrange(1, 4), "level": lambda rng: rng.randrange(1, 4),
+        "flush": lambda rng: rng.getrandbits(4)})

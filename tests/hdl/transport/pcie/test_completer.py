@@ -12,6 +12,7 @@ from hypermon.hdl.transport.pcie.tlp import CompletionStatus, Kind, byte_count, 
 from ...benches.case import CASE, met, rng
 from ...benches.cocotb_stage import Stage, fields, pack
 from ...harness import stage
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 
 REQUESTS = 1500
@@ -310,3 +311,20 @@ def test_answers_around_the_last_clock(kind):
         found, _ = _answered_at(kind, when)
         in_time = when < given_up
         assert found == [*(success if in_time else abort), (int(not in_time), 0)], when
+
+
+def test_reset():
+    """Requests of one dword, most of them, at a board that is slow."""
+    layout = request_layout()
+
+    def request(rng):
+        single = rng.random() < 0.7
+        return layout.const({
+            "kind": rng.choice((*Kind, Kind.READ, Kind.WRITE)), "offset": rng.getrandbits(11),
+            "length": 1 if single else 3, "first_be": rng.choice((15, 15, 0, rng.getrandbits(4))),
+            "tag": rng.getrandbits(8), "data": rng.getrandbits(32), "dwords": 1,
+            "last": single or rng.getrandbits(1)}).as_value().value
+
+    same_as_fresh(lambda: Completer(12), {
+        "i.payload": request, "reply.valid": lambda rng: rng.random() < 0.1, "down": lambda rng: rng.random() < 0.02,
+        "closed": lambda rng: rng.random() < 0.05})

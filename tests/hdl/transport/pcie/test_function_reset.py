@@ -8,9 +8,11 @@ import cocotb
 import pytest
 from cocotb.triggers import Event, FallingEdge, RisingEdge, Timer, with_timeout
 from hypermon.hdl.layout import PCIE_MAGIC, PCIE_REGISTERS
+from hypermon.hdl.transport.pcie.function_reset import FunctionReset
 from hypermon.hdl.transport.pcie.series_7 import SERIES_7_PORTS, Series7
 
 from ...benches.case import CASE, met, rng
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 from .machine import Board, Machine, feed
 
@@ -215,3 +217,18 @@ def test_queued(block):
 @pytest.mark.parametrize("seed", seeds(4))
 def test_any_moment(block, seed):
     run(simulator(block), __name__, "any_moment", seed, block=block, turns=4)
+
+
+def test_power_up_reset():
+    """In each of its states, at a board whose reset comes and goes a clock later."""
+    def board():
+        def play(traffic):
+            nonlocal reset
+            before, reset = reset, traffic.get("reset")
+            return {"resetting": before}
+        reset = 0
+        return play
+
+    rare = {name: lambda rng: rng.random() < 0.02 for name in ("i.valid", "requested")}
+    often = {"asked": lambda rng: rng.random() < 0.7, "held": lambda rng: rng.randrange(4)}
+    same_as_fresh(FunctionReset, {**often, **rare}, player=board)

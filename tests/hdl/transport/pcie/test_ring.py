@@ -10,6 +10,7 @@ from hypermon.hdl.transport.pcie.tlp import mps_beats, write_layout
 
 from ...benches.case import CASE, met, rng
 from ...benches.cocotb_stage import Stage, fields, pack
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 
 PAGE = 256
@@ -276,3 +277,12 @@ def test_rate(mps, share):
 @pytest.mark.parametrize("flush", [100, 400])
 def test_flushes(flush):
     run(simulator(), __name__, "flushes", 0, flush=flush)
+
+
+def test_reset():
+    """A function-level reset does this, with a stopped ring; here it may run."""
+    same_as_fresh(Ring, {"down": lambda rng: rng.random() < 0.005, "permitted": lambda rng: rng.random() < 0.99,
+                         "settings.enable": lambda rng: rng.random() < 0.97, "settings.tail": lambda rng: 0,
+                         "room": lambda rng: 1}, episodes=10, after=200,
+                  settings={"settings.pages": lambda rng: rng.randrange(2), "mps": lambda rng: rng.randrange(3),
+                            "settings.flush": lambda rng: rng.randrange(5, 40)})

@@ -13,6 +13,7 @@ from hypermon.hdl.transport.pcie.tlp import Kind
 
 from ...benches.case import CASE, met, rng
 from ...harness import stage
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 from .machine import Board, feed
 
@@ -345,3 +346,11 @@ def test_attributes():
             ctx.set(dut.completion.valid, 0)
             await ctx.tick()
     _adapter(bench)
+
+
+def test_reset():
+    """In each state of each of its machines."""
+    means = {name: f"{name.rsplit('_t', 1)[0]}_tvalid" for name in SERIES_7_PORTS
+             if name.startswith("s_axis") and "_t" in name and not name.endswith(("valid", "ready"))}
+    rare = {name: lambda rng: rng.random() < 0.01 for name in ("user_reset", "user_reset_out")}
+    same_as_fresh(Series7, rare, episodes=8, before=40, after=40, meaning=means)

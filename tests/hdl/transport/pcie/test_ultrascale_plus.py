@@ -16,6 +16,7 @@ from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS, U
 
 from ...benches.case import CASE, rng
 from ...harness import stage
+from ...harness.resets import same_as_fresh
 from ...harness.runner import component, run, seeds
 from .machine import Board, Machine, feed
 
@@ -199,3 +200,11 @@ def test_every_input_of_the_block_is_driven_or_tied():
     assert {"pcie_cq_np_req", "cfg_config_space_enable", "cfg_link_training_enable",
             "cfg_power_state_change_ack"} <= driven
     assert inputs - driven == tied
+
+
+def test_reset():
+    """In each state of each of its machines."""
+    means = {name: f"{name.rsplit('_t', 1)[0]}_tvalid" for name in ULTRASCALE_PLUS_PORTS
+             if name.startswith("s_axis") and "_t" in name and not name.endswith(("valid", "ready"))}
+    rare = {name: lambda rng: rng.random() < 0.01 for name in ("user_reset", "user_reset_out")}
+    same_as_fresh(UltrascalePlus, rare, episodes=8, before=40, after=40, meaning=means)

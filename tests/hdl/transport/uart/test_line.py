@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 from hypermon.hdl.transport.uart.line import UartReceiver, UartTransmitter
 
 from ...harness.rejects import rejects
+from ...harness.resets import same_as_fresh
 
 CLOCK = 100_000_000
 RATES = [3_000_000, 12_000_000, 7_777_777]
@@ -120,3 +121,12 @@ def test_transmits(baud, pauses):
 def test_a_rate_that_the_clock_cannot_make_is_named():
     rejects(lambda: UartReceiver(CLOCK, 12_500_001), 12_500_001)
     rejects(lambda: UartTransmitter(CLOCK, 0), 0)
+
+
+def test_reset():
+    """A line whose level changes after ten clocks in the mean, and stays low."""
+    def line():
+        return lambda traffic: {"rx": traffic.values.get("rx", 1) ^ (traffic.rng.random() < 0.1)}
+
+    same_as_fresh(lambda: UartReceiver(8, 1), player=line, after=300)
+    same_as_fresh(lambda: UartTransmitter(33, 4), episodes=8, after=300)

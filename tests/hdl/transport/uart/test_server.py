@@ -6,7 +6,10 @@ import zlib
 import pytest
 from amaranth.sim import Simulator
 from hypermon.hdl.layout import UART_REPLY, UART_WORDS_MAX, UartOp
+from hypermon.hdl.transport.uart.requests import request_layout
 from hypermon.hdl.transport.uart.server import UartServer
+
+from ...harness.resets import same_as_fresh
 
 
 class Registers:
@@ -123,3 +126,14 @@ def test_what_is_not_understood_is_refused(bad):
     refused, after = served([bad, read(1, sequence=4)])
     assert refused == (1, [], [])
     assert (after[0], len(after[2])) == (0, 1)
+
+
+def test_reset():
+    """Of requests that are new and repeated."""
+    layout = request_layout()
+
+    def request(rng):
+        return layout.const({"sequence": rng.randrange(3), "op": rng.randrange(4), "address": rng.getrandbits(13),
+                             "value": rng.randrange(5)}).as_value().value
+
+    same_as_fresh(UartServer, {"i.payload": request})
