@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, Geometry, padded
+from hypermon.hdl.layout import (
+    BEAT_BYTES,
+    COMPACT_BEATS,
+    GAP_GROUPS,
+    TRIGGER_OUT_CLOCKS,
+    TRIGGER_OUT_PULSE,
+    TRIGGER_OUT_WINDOWS,
+    Extra,
+    Geometry,
+    Window,
+    padded,
+)
 from hypermon.hdl.sinks.extended import compact_source
 from hypermon.hdl.sinks.extended.compact_sink import CompactSink
 from hypermon.host.blocks.compact import decode
@@ -212,3 +223,32 @@ def test_many_seeds(seed, small_log):
     play(seed, rng.choice([1, 3, 16, 17, 32]), [rng.choice(list(PHASES)) for _ in range(10)],
          wide=(16, 4)[seed % 2],
          limit=rng.choice([0, 1, 20, 200, 2000]), skip=rng.choice([0, 0.01]), streaming=rng.choice([1, 0.5]))
+
+
+def test_a_pin_that_is_to_rise_is_no_time_to_be_skipped():
+    """From the item that fires it until it has fallen the horizon is 0; before and after, the log's timer has it."""
+    dut = CompactSink(Geometry.extended(2, extras=(Extra.TRIGGER_OUT,)))
+    item, limit, rises = 100, 4000, []
+    horizons = []
+
+    async def bench(ctx):
+        ctx.set(dut.start.on, 1)
+        ctx.set(dut.window, Window.CLOCK)
+        ctx.set(dut.limit, limit)
+        ctx.set(dut.streaming, 1)
+        for clock in range(600):
+            ctx.set(dut.now, clock)
+            ctx.set(dut.i.valid, clock == item + THROUGH)
+            ctx.set(dut.i.p.vector, 1)
+            ctx.set(dut.i.p.time, item)
+            horizons.append(ctx.get(dut.horizon))
+            if ctx.get(dut.out):
+                rises.append(clock)
+            await ctx.tick()
+
+    run(dut, bench)
+    assert len(rises) == TRIGGER_OUT_PULSE
+    assert rises[0] <= item + TRIGGER_OUT_WINDOWS[Window.CLOCK] + TRIGGER_OUT_CLOCKS
+    zero = [clock for clock, horizon in enumerate(horizons) if not horizon]
+    assert zero == list(range(zero[0], rises[-1] + 1))
+    assert item < zero[0] < item + 40
