@@ -159,11 +159,12 @@ class LinkLosses(wiring.Component):
             shape=COUNT_BITS, depth=2 * LINK_NODES, init=[], attrs={"ram_style": "distributed"})
         read, write = store.read_port(domain="comb"), store.write_port()
         held, strays = Signal(), Signal()       # a lock ended that had identified no life
+        kept = Signal()     # since the reset, which leaves the memory as it is
         row, saves, adopts = Signal(range(LINK_NODES)), Signal(), Signal()
         m.d.comb += [
             read.addr.eq(Mux(adopts, Cat(row, 1), of)), starts.eq(read.data),
             write.addr.eq(Mux(saves | adopts, Cat(row, saves), node)), write.en.eq(saves | adopts | (line & ~told)),
-            write.data.eq(Mux(saves, came[row], Mux(adopts, read.data, read.data - total))),
+            write.data.eq(Mux(saves, came[row], Mux(adopts, Mux(kept, read.data, 0), read.data - total))),
         ]
         m.d.sync += held.eq(self.locked)
         with m.If(saves | adopts):
@@ -171,7 +172,7 @@ class LinkLosses(wiring.Component):
             with m.If(row.all()):
                 m.d.sync += [saves.eq(0), adopts.eq(0)]
         with m.If(silent & held):
-            m.d.sync += [sure.eq(0), saves.eq(sure), strays.eq(~sure)]
+            m.d.sync += [sure.eq(0), saves.eq(sure), kept.eq(kept | sure), strays.eq(~sure)]
         with m.Elif(life.same | life.new | life.old):
             m.d.sync += [sure.eq(1), strays.eq(0), adopts.eq(life.new)]
             with m.If(life.new):

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from amaranth.hdl import Module, ResetInserter, Signal
 from hypermon.hdl.regeneration.link_losses import LinkLosses
 
 from ..harness.stage import run
@@ -289,3 +290,38 @@ def test_a_time_that_begins_anew():
         assert all(first <= last <= link.time for _, _, _, first, last in link.losses)
 
     run(dut, bench, clocks=200_000)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_reset_of_the_board_forgets_former_lives(silent):
+    """Whether the line was silent before it or not: losses are those of the transmitter that begins after it. What came
+    before the reset is in none of them."""
+    m, reset = Module(), Signal()
+    m.d.sync += Signal().eq(1)
+    m.submodules.dut = ResetInserter(reset)(dut := LinkLosses(frame_clocks=FRAME))
+    link = Link(dut, random.Random(5))
+
+    async def bench(ctx):
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.enable, 1)
+        await restart(link, ctx)
+        for _ in range(SUPERFRAME + 32):
+            await link.frame(ctx)
+        ctx.set(dut.locked, not silent)
+        for _ in range(12):
+            await link.frame(ctx, not silent)
+        ctx.set(reset, 1)
+        await ctx.tick().repeat(4)
+        ctx.set(reset, 0)
+        await restart(link, ctx)
+        link.fail = 0.01
+        for _ in range(SUPERFRAME):
+            await link.frame(ctx)
+        link.fail = 0.0
+        for _ in range(SUPERFRAME + 32):
+            await link.frame(ctx)
+        for n in range(8):
+            assert ctx.get(dut.lost[n]) == link.sent[n] - link.came[n]
+
+    run(m, bench, clocks=200_000)
+    link.verify()
