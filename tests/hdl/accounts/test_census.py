@@ -324,4 +324,4 @@ def test_many_seeds_have_every_occasion(occasions):
 
 
 def test_reset():
-    same_as_fresh(lambda: Census(Geometry.extended(2)), episodes=6, after=60)
+    same_as_fresh(lambda: Census(Geometry.extended(2)), episodes=6, after=120)

@@ -3,53 +3,90 @@
 import contextlib
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
 
-from amaranth.hdl import Cat, ClockDomain, Const, DomainRenamer, Fragment, Module, Signal, ValueCastable
+from amaranth.hdl import Cat, ClockDomain, Const, Fragment, Module, Signal, ValueCastable
 from amaranth.lib import wiring
-
-from .stage import run
+from amaranth.sim import Simulator
 
 __all__ = ["Traffic", "same_as_fresh"]
 
-#: Clocks of a reset. In them both stages have the same inputs, so that synchronizers, which have no reset, agree.
+#: Clocks of a reset. Synchronizers, which have no reset, have the inputs of these clocks in it.
 _LASTS = 4
 #: Clocks that a wanted state is awaited for.
 _AWAITED = 400
 
 #: An input's value.
 Drive = Callable[[random.Random], int]
+#: Inputs that depend on outputs.
+Player = Callable[["Traffic"], Mapping[str, int]]
 
 
-class _Copy:
-    """One of two copies of a stage, in a domain of its own."""
+class _Output(NamedTuple):
+    """Where an output is in the word of all outputs; ``valid``: that of the bit without which it means nothing."""
 
-    def __init__(self, m: Module, name: str, dut: wiring.Component, domain: str):
+    name: str
+    at: int
+    width: int
+    valid: int | None
+
+    def of(self, word: int) -> int:
+        return word >> self.at & (1 << self.width) - 1
+
+
+class _Stage:
+    """A stage in its domain, with a signal for all inputs and one for all outputs: the simulator settles after each
+    signal that is set."""
+
+    def __init__(self, dut: wiring.Component, domain: str, meaning: Mapping[str, str]):
+        self.module = m = Module()
         self.inputs: dict[str, int] = {}
-        self.outputs: dict[str, object] = {}
+        self.values: dict[str, object] = {}
         driven = []
-        self.clocked = ClockDomain(name)
+        self.clocked = ClockDomain(domain)
         m.domains += self.clocked
         for path, member, value in dut.signature.flatten(dut):
             value = value.as_value() if isinstance(value, ValueCastable) else value
-            told = ".".join(map(str, path))
-            if isinstance(value, Const):        # a ready that always is
+            name = ".".join(map(str, path))
+            if isinstance(value, Const) or not len(value):      # a ready that always is, an empty payload
                 continue
             if member.flow is wiring.Out:
-                self.outputs[told] = value
-            elif len(value):
-                self.inputs[told] = len(value)
+                self.values[name] = value
+            else:
+                self.inputs[name] = len(value)
                 driven.append(value)
-        # One signal for all: the simulator settles after each that is set.
-        self.given = Signal(sum(self.inputs.values()), name=f"{name}_given")
-        m.d.comb += Cat(driven).eq(self.given)
-        fragment = Fragment.get(dut, None)
+        self.given = Signal(sum(self.inputs.values()))
+        self.shown = Signal(sum(len(value) for value in self.values.values()))
+        m.d.comb += [Cat(driven).eq(self.given), self.shown.eq(Cat(self.values.values()))]
+        m.submodules.dut = fragment = Fragment.get(dut, None)
         self.machines = dict(_machines(fragment))
-        m.submodules[name] = DomainRenamer({domain: name})(fragment)
+        self.outputs = list(self._outputs(meaning))
+
+    def _outputs(self, meaning: Mapping[str, str]) -> Iterator[_Output]:
+        places, at = {}, 0
+        for name, value in self.values.items():
+            places[name], at = at, at + len(value)
+        for name, value in self.values.items():
+            stream = f"{name.split('.payload')[0]}.valid" if ".payload" in name else ""
+            yield _Output(name, places[name], len(value), places.get(meaning.get(name, stream)))
 
     def streams(self, members: Mapping[str, object]) -> list[str]:
         """Prefixes of the streams whose ``valid`` is one of these members."""
         return [name.removesuffix("valid") for name in members if name.endswith(".valid")
-                and f"{name.removesuffix('valid')}ready" in {**self.inputs, **self.outputs}]
+                and f"{name.removesuffix('valid')}ready" in {**self.inputs, **self.values}]
+
+    def set(self, ctx, values: Mapping[str, int]) -> None:
+        """Sets all inputs."""
+        word = 0
+        for name, width in reversed(self.inputs.items()):
+            word = word << width | values[name]
+        ctx.set(self.given, word)
+
+    def different(self, one: int, two: int) -> list[str]:
+        """Outputs that differ and mean something."""
+        return [output.name for output in self.outputs if output.of(one) != output.of(two)
+                and (output.valid is None or (one | two) >> output.valid & 1)] if one != two else []
 
 
 def _machines(fragment: Fragment, path: str = "") -> Iterator[tuple[str, Signal]]:
@@ -74,41 +111,34 @@ def _states(machine: Signal) -> list[str]:
     return found
 
 
-Player = Callable[["Traffic"], Mapping[str, int]]
-
-
-def _nobody() -> Player:
-    return lambda traffic: {}
-
-
 class Traffic:
-    """Random inputs of a copy. What a stream offers stays until it is taken.
+    """Random inputs of a stage. What a stream offers stays until it is taken.
 
     Members
     -------
     rng : of this traffic.
-    values : inputs of the clock before, by name.
+    values : inputs of the clock before, by name; none in a reset.
     """
 
-    def __init__(self, copy: _Copy, rng: random.Random, drives: Mapping[str, Drive], settings: Mapping[str, Drive],
+    def __init__(self, stage: _Stage, rng: random.Random, drives: Mapping[str, Drive], settings: Mapping[str, Drive],
                  player: Player, calm: bool):
-        self.copy, self.rng, self.drives, self.settings, self.player = copy, rng, drives, settings, player
+        self.stage, self.rng, self.drives, self.settings, self.player = stage, rng, drives, settings, player
         self.calm = calm
-        self.streams = copy.streams(copy.inputs)
+        self.streams = stage.streams(stage.inputs)
         self.values: dict[str, int] = {}
         self.taken: dict[str, int] = {}
 
     def begin(self) -> None:
         """Other settings, and another mixture: streams and single bits have rates of their own."""
-        self.rates = {name: self.rng.choice((0.05, 0.3, 0.7, 1)) for name in self.copy.inputs}
+        self.rates = {name: self.rng.choice((0.05, 0.3, 0.7, 1)) for name in self.stage.inputs}
         self.set = {name: drive(self.rng) for name, drive in self.settings.items()}
         if self.calm:
-            self.set.update({name: self.rng.getrandbits(width) for name, width in self.copy.inputs.items()
+            self.set.update({name: self.rng.getrandbits(width) for name, width in self.stage.inputs.items()
                              if name not in {**self.drives, **self.set} and width > 1})
 
     def get(self, name: str) -> int:
         """An output, before this clock's inputs."""
-        return self.ctx.get(self.copy.outputs[name])
+        return self.ctx.get(self.stage.values[name])
 
     def _new(self, name: str, width: int) -> int:
         if name in self.set:
@@ -117,47 +147,42 @@ class Traffic:
             return self.drives[name](self.rng)
         return int(self.rng.random() < self.rates[name]) if width == 1 else self.rng.getrandbits(width)
 
-    def step(self, ctx, same: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Sets the inputs of a clock: new ones, or those of the other copy."""
+    def step(self, ctx, offers: bool = True) -> dict[str, int]:
+        """Sets the inputs of a clock; unless it ``offers``, streams have nothing."""
         self.ctx, before = ctx, self.values
-        if same is None:
-            values = {name: self._new(name, width) for name, width in self.copy.inputs.items()}
-            for stream in self.streams:
-                if before.get(f"{stream}valid") and not self.taken.get(stream, 1):
-                    values.update({name: value for name, value in before.items()
-                                   if name.startswith(stream) and name != f"{stream}ready"})
-            values.update(self.player(self))
-        else:
-            values = dict(same)
-        given = 0
-        for name, width in reversed(self.copy.inputs.items()):
-            given = given << width | values[name]
-        ctx.set(self.copy.given, given)
+        values = {name: self._new(name, width) for name, width in self.stage.inputs.items()}
+        for stream in self.streams:
+            if before.get(f"{stream}valid") and not self.taken[stream]:
+                values.update({name: value for name, value in before.items()
+                               if name.startswith(stream) and name != f"{stream}ready"})
+        values.update(self.player(self))
+        values.update({} if offers else {f"{stream}valid": 0 for stream in self.streams})
+        self.stage.set(ctx, values)
         self.values = values
-        self.taken = {stream: self.get(f"{stream}ready") if f"{stream}ready" in self.copy.outputs else 1
-                      for stream in self.streams} if same is None else {}
+        self.taken = {stream: self.get(f"{stream}ready") if f"{stream}ready" in self.stage.values else 1
+                      for stream in self.streams}
         return values
 
 
-def _differing(m: Module, one: _Copy, two: _Copy, meaning: Mapping[str, str]) -> dict[str, Signal]:
-    """By output: it differs, and means something."""
-    found = {}
-    for name, value in one.outputs.items():
-        stream = name.split(".payload")[0] + ".valid" if ".payload" in name else ""
-        valid = meaning.get(name, stream if stream in one.outputs else "")
-        found[name] = Signal(name=f"differs_{name}")
-        means = one.outputs[valid] if valid else 1
-        m.d.comb += found[name].eq((value != two.outputs[name]) & means)
-    return found
+def _nobody() -> Player:
+    return lambda traffic: {}
+
+
+class _Episode(NamedTuple):
+    """A reset, and what came after it: inputs of the reset, inputs and outputs of each clock after it."""
+
+    states: str
+    reset: list[dict[str, int]]
+    clocks: list[tuple[dict[str, int], int]]
 
 
 def same_as_fresh(make: Callable[[], wiring.Component], drives: Mapping[str, Drive] | None = None, *,
                   settings: Mapping[str, Drive] | None = None, player: Callable[[], Player] = _nobody,
                   calm: bool = False, domain: str = "sync", seed: int = 1, episodes: int = 20, before: int = 100,
-                  after: int = 100, meaning: Mapping[str, str] | None = None,
+                  after: int = 100, sweeps: int = 0, meaning: Mapping[str, str] | None = None,
                   never: Collection[str] = ()) -> None:
-    """One copy of a stage has random traffic, and is reset at a random moment; another one has been in reset with other
-    traffic. From then on both have the same inputs, and must have the same outputs in every clock.
+    """A stage has random traffic, and is reset at random moments. What it does after each reset is what a stage does
+    that has never had any traffic, in every clock.
 
     Each state of each state machine in the stage is that of a reset at least once: the moment is chosen for it.
 
@@ -172,67 +197,80 @@ def same_as_fresh(make: Callable[[], wiring.Component], drives: Mapping[str, Dri
     seed : of the traffic.
     episodes : number of resets, at least.
     before, after : most clocks of the traffic before a reset, and clocks after it.
-    meaning : outputs that mean something only if another output is not 0. A stream's payload is one by itself.
+    sweeps : clocks after a reset in which memories are cleared: outputs are not compared.
+    meaning : outputs that mean something only if another output, of one bit, is set. A stream's payload is one anyway.
     never : states that random traffic does not reach.
     """
-    rng, m = random.Random(seed), Module()
-    one, two = (_Copy(m, name, make(), domain) for name in ("used", "fresh"))
-    differing = _differing(m, one, two, meaning or {})
-    differs = Signal()
-    m.d.comb += differs.eq(Cat(differing.values()).any())
-    m.domains.sync = ClockDomain()
-    names = {name: _states(machine) for name, machine in one.machines.items()}
+    stage = _Stage(make(), domain, meaning or {})
+    names = {name: _states(machine) for name, machine in stage.machines.items()}
     wanted = {(name, state) for name, states in names.items() for state in states if state not in never}
-    outputs = Signal(sum(len(value) for value in one.outputs.values()))
-    m.d.comb += outputs.eq(Cat(one.outputs.values()))
-    carried, changes = dict.fromkeys(one.streams(one.outputs), 0), 0
+    done: list[_Episode] = []
+    replayed: list[_Episode] = []
 
-    async def bench(ctx):
-        nonlocal changes
-        used, fresh = (Traffic(copy, rng, drives or {}, settings or {}, player(), calm) for copy in (one, two))
-        done = tries = 0
-        while done < episodes or (wanted and tries < 10 * episodes):
-            tries += 1
-            for traffic in (used, fresh):
-                traffic.begin()
-            ctx.set(two.clocked.rst, 1)
+    async def used(ctx) -> None:
+        rng = random.Random(seed)
+        traffic, resets = Traffic(stage, rng, drives or {}, settings or {}, player(), calm), stage.clocked.rst
+        while len(done) < episodes or (wanted and len(done) < 10 * episodes):
+            traffic.begin()
             # Some states are only those of a stage that has just been reset.
-            ctx.set(one.clocked.rst, rng.getrandbits(1))
-            await ctx.tick()
-            ctx.set(one.clocked.rst, 0)
-            least, clocks, now = rng.randrange(before), 0, set()
+            ctx.set(resets, rng.getrandbits(1))
+            await ctx.tick(domain)
+            ctx.set(resets, 0)
+            least, clocks = rng.randrange(before), 0
             while True:
-                used.step(ctx)
-                fresh.step(ctx)
-                now = {(name, names[name][ctx.get(machine)]) for name, machine in one.machines.items()}
+                traffic.step(ctx)
+                now = {(name, names[name][ctx.get(machine)]) for name, machine in stage.machines.items()}
                 clocks += 1
                 if (clocks > least and (not wanted or wanted & now)) or clocks > least + _AWAITED:
                     break
-                await ctx.tick()
+                await ctx.tick(domain)
             wanted.difference_update(now)
-            ctx.set(one.clocked.rst, 1)
+            episode = _Episode(", ".join(f"{name} {state}" for name, state in sorted(now)) or "no state", [], [])
+            ctx.set(resets, 1)
             for _ in range(_LASTS):
-                await ctx.tick()
-                used.values, fresh.values = {}, {}
-                fresh.step(ctx, used.step(ctx))
-            ctx.set(one.clocked.rst, 0)
-            ctx.set(two.clocked.rst, 0)
-            last = ctx.get(outputs)
-            for clock in range(after):
-                if ctx.get(differs):
-                    told = [name for name, signal in differing.items() if ctx.get(signal)]
-                    states = ", ".join(f"{name} {state}" for name, state in sorted(now)) or "no state"
-                    raise AssertionError(
-                        f"seed {seed}, {clock} clocks after reset {tries} in {states}: {', '.join(told)}")
-                for stream in carried:
-                    carried[stream] += ctx.get(one.outputs[f"{stream}valid"]) & used.values.get(f"{stream}ready", 1)
-                changes += ctx.get(outputs) != last
-                last = ctx.get(outputs)
-                await ctx.tick()
-                fresh.step(ctx, used.step(ctx))
-            done += 1
+                await ctx.tick(domain)
+                traffic.values = {}
+                episode.reset.append(traffic.step(ctx, False))     # the stages before it are reset, too
+            ctx.set(resets, 0)
+            for _ in range(sweeps + after):
+                episode.clocks.append((traffic.values, ctx.get(stage.shown)))
+                await ctx.tick(domain)
+                traffic.step(ctx)
+            done.append(episode)
 
-    run(m, bench, clocks=20 * episodes * (before + after + _AWAITED), domains=("used", "fresh"))
+    async def fresh(ctx, episode: _Episode) -> None:
+        ctx.set(stage.clocked.rst, 1)
+        for values in episode.reset:
+            await ctx.tick(domain)
+            stage.set(ctx, values)
+        ctx.set(stage.clocked.rst, 0)
+        for clock, (values, shown) in enumerate(episode.clocks):
+            stage.set(ctx, values)
+            if clock >= sweeps and (differ := stage.different(shown, ctx.get(stage.shown))):
+                raise AssertionError(f"seed {seed}, {clock} clocks after a reset in {episode.states}: "
+                                     f"{', '.join(differ)}")
+            await ctx.tick(domain)
+
+    async def bench(ctx) -> None:
+        await (fresh(ctx, replayed[-1]) if replayed else used(ctx))
+
+    simulator = Simulator(stage.module)
+    simulator.add_clock(1e-8, domain=domain)
+    simulator.add_testbench(bench)
+    simulator.run()         # it ends: each wait is for some clocks
+    for episode in done:
+        replayed.append(episode)
+        simulator.reset()
+        simulator.run()
     assert not wanted, f"no reset in {sorted(wanted)}"
-    assert changes > episodes, "nothing happens"
-    assert all(carried.values()), carried
+    _moves(stage, done)
+
+
+def _moves(stage: _Stage, episodes: list[_Episode]) -> None:
+    """Fails if nothing has happened after the resets."""
+    words = [shown for episode in episodes for _, shown in episode.clocks]
+    assert sum(one != two for one, two in pairwise(words)) > len(episodes), "nothing happens"
+    at = {output.name: output.at for output in stage.outputs}
+    for stream in stage.streams(stage.values):
+        assert any(shown >> at[f"{stream}valid"] & values.get(f"{stream}ready", 1) & 1
+                   for episode in episodes for values, shown in episode.clocks), f"nothing leaves at {stream[:-1]}"

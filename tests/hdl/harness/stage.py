@@ -23,11 +23,10 @@ def _remember_fields() -> None:
 _remember_fields()
 
 
-def run(dut, *benches, clocks: int = 20_000, spine: ClockDomain | None = None, domains: tuple[str, ...] = ()) -> None:
+def run(dut, *benches, clocks: int = 20_000, spine: ClockDomain | None = None) -> None:
     """Runs until all ``benches`` have ended; fails if that takes more than ``clocks``.
 
     ``spine`` : for a stage that is partly in that domain; a bench sets its ``rst``.
-    ``domains`` : more domains of ``dut``, with the same clock.
     """
     if spine is not None:
         stage, dut = dut, Module()
@@ -35,8 +34,8 @@ def run(dut, *benches, clocks: int = 20_000, spine: ClockDomain | None = None, d
         dut.submodules.dut = stage
     simulator = Simulator(dut)
     simulator.add_clock(1e-8)
-    for domain in (*domains, *([spine.name] if spine is not None else [])):
-        simulator.add_clock(1e-8, domain=domain)
+    if spine is not None:
+        simulator.add_clock(1e-8, domain=spine.name)
     for bench in benches:
         simulator.add_testbench(bench)
     # Each step is half a clock; there are none left when all benches have ended.

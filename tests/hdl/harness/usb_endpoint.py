@@ -1,9 +1,12 @@
 """What LUNA's device is to an endpoint, packet by packet, in Amaranth's simulator."""
 
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from luna.gateware.usb.usb2 import USBPacketID
 
-__all__ = ["Bus", "simulate"]
+__all__ = ["Bus", "CutError", "Cutting", "Ported", "simulate"]
 
 
 def simulate(dut, bench, *others) -> None:
@@ -108,3 +111,79 @@ class Bus:
                     set_(tx.ready, 0)
                     return bytes(packet)
         raise AssertionError("a packet without an end")
+
+
+class CutError(Exception):
+    """What a host was doing has been cut off."""
+
+
+class Cutting:
+    """The context of a testbench that is cut off after a number of clocks, or few more.
+
+    Parameters
+    ----------
+    context : the real one.
+    clocks : until then.
+    """
+
+    def __init__(self, context, clocks: int):
+        self._context, self._left, self.get, self.set = context, clocks, context.get, context.set
+
+    def tick(self, domain: str):
+        self._left -= 1
+        if self._left < 0:
+            raise CutError
+        return self._context.tick(domain)
+
+
+class Ported(wiring.Component):
+    """An endpoint whose interface to the device has members, for its resets: see :mod:`.resets`.
+
+    Parameters
+    ----------
+    endpoint : with an ``interface``.
+
+    Members
+    -------
+    bus_tx_byte : ``tx.payload`` is a byte of a packet. An empty packet has none.
+    """
+
+    _GIVEN = ("tokenizer.new_token", "tokenizer.ready_for_response", "tokenizer.is_in", "tokenizer.is_out",
+              "tokenizer.is_setup", "tokenizer.is_ping", "tokenizer.endpoint", "rx.payload", "rx.next",
+              "rx_ready_for_response", "rx_invalid", "handshakes_in.ack", "tx.ready", "active_config")
+    _TAKEN = ("tx.valid", "tx.payload", "tx.first", "tx.last", "tx_pid_toggle", "handshakes_out.ack",
+              "handshakes_out.nak", "handshakes_out.stall", "address_changed", "new_address", "config_changed",
+              "new_config")
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+        own = dict(endpoint.signature.members.items())
+        super().__init__({
+            **own, **{self._name(path): In(len(self._of(path))) for path in self._GIVEN},
+            **{self._name(path): Out(len(self._of(path))) for path in self._TAKEN}, "bus_tx_byte": Out(1)})
+
+    @staticmethod
+    def _name(path: str) -> str:
+        return f"bus_{path.replace('.', '_')}"
+
+    def _of(self, path: str):
+        found = self.endpoint.interface
+        for part in path.split("."):
+            found = getattr(found, part)
+        return found
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.endpoint = inner = self.endpoint
+        for path, member, value in inner.signature.flatten(inner):
+            mine = self
+            for part in path:
+                mine = mine[part] if isinstance(part, int) else getattr(mine, part)
+            m.d.comb += value.eq(mine) if member.flow is In else mine.eq(value)
+        m.d.comb += [self._of(path).eq(getattr(self, self._name(path))) for path in self._GIVEN]
+        m.d.comb += [getattr(self, self._name(path)).eq(self._of(path)) for path in self._TAKEN]
+        tx, middle = inner.interface.tx, Signal()
+        with m.If(tx.valid & tx.ready):
+            m.d.usb += middle.eq(~tx.last)
+        m.d.comb += self.bus_tx_byte.eq(tx.valid & (tx.first | middle))
+        return m

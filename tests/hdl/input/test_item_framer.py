@@ -5,6 +5,7 @@ import random
 import pytest
 from hypermon.hdl.input.item_framer import ItemFramer
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 NODES = 6
@@ -112,3 +113,8 @@ def test_frames(seed, bits):
 
     run(dut, bench, clocks=20_000)
     assert min(seen.values()) > 1, seen
+
+
+def test_reset():
+    same_as_fresh(lambda: ItemFramer(3, linked=2),
+                  settings={name: lambda rng: rng.getrandbits(3) for name in ("words", "events")})

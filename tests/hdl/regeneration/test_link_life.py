@@ -5,6 +5,7 @@ import random
 import pytest
 from hypermon.hdl.regeneration.link_life import LinkLife
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 #: Clocks of a frame, fewer than on the line; frames of a superframe; frames in which a transmitter is silent.
@@ -109,3 +110,7 @@ def test_the_first_one_after_capture_began():
             assert await life.age(ctx, 100 + since, 0) == answer
 
         run(dut, bench, clocks=60_000)
+
+
+def test_reset():
+    same_as_fresh(lambda: LinkLife(16))

@@ -6,6 +6,7 @@ import random
 import pytest
 from hypermon.hdl.regeneration.moment_gate import MomentGate
 
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 DEPTH = 16
@@ -117,3 +118,7 @@ def test_a_node_that_never_rests_leaves_room_for_the_others(framed, rest, gaps):
     assert refused[3] > 300
     assert min(offered) > 8
     assert refused[:3] + refused[4:] == [0] * 7
+
+
+def test_reset():
+    same_as_fresh(lambda: MomentGate(depth=DEPTH), {"start": lambda rng: rng.getrandbits(8) & rng.getrandbits(8)})

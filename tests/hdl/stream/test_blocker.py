@@ -23,6 +23,7 @@ from hypermon.hdl.stream.blocker import Blocker, beat_layout
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage, fields
 from ..harness import runner
+from ..harness.resets import same_as_fresh
 from ..harness.stage import run
 
 GEOMETRY = Geometry(nodes=4)
@@ -353,3 +354,24 @@ def test_a_reset_cuts_the_block_under_way(link, seed):
 @pytest.mark.parametrize("seed", runner.seeds(2))
 def test_the_most_urgent_goes_first(seed, wide):
     runner.run(simulator(wide), __name__, "orders", seed, wide=wide)
+
+
+def test_reset():
+    """Two sources, each of which has blocks of up to six beats."""
+    def sources():
+        asks = [{}, {}]
+
+        def play(traffic):
+            values, rng = {}, traffic.rng
+            for k, ask in enumerate(asks):
+                name = f"source{k}"
+                if not traffic.values or traffic.get(f"{name}.grant"):
+                    ask.clear()
+                if not ask and rng.random() < 0.1:
+                    ask.update({f"{name}.request": 1, f"{name}.length": 8 * rng.randrange(1, 12)})
+                values |= {f"{name}.request": 0} | ask
+            return values
+        return play
+
+    same_as_fresh(lambda: Blocker(GEOMETRY, TYPES[:2]), {"clear": lambda rng: rng.random() < 0.002}, player=sources,
+                  episodes=10)

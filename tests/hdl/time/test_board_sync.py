@@ -12,6 +12,7 @@ from hypermon.hdl.layout import DRIFT_CLOCKS, PERIOD_CLOCKS, Extra, Geometry, Si
 from hypermon.hdl.time.board_sync import BoardSync
 
 from ..harness import stage
+from ..harness.resets import same_as_fresh
 from ..harness.runner import board, build, run, seeds, verilog_of
 
 GEOMETRY = Geometry(1, 20_000_000, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink))
@@ -258,3 +259,10 @@ def test_line(case):
                          ids=lambda w: w.name)
 def test_follows_a_wave(window):
     run(board(GEOMETRY), "follower", "follows", 0, geometry=dataclasses.asdict(GEOMETRY), window=window, ready=1.0)
+
+
+def test_reset():
+    """A board that follows, or leads, on a line with a random wave."""
+    switches = {name: lambda rng: rng.getrandbits(1) for name in ("follow", "own")}
+    same_as_fresh(lambda: BoardSync(Geometry.extended(2, extras=(Extra.DRIFT,)), 64),
+                  {"now": lambda rng: rng.getrandbits(12)}, settings=switches, after=300)

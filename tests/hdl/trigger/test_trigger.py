@@ -8,6 +8,8 @@ from amaranth.sim import Simulator
 from hypermon.hdl.layout import PRETRIGGER_MAX, Geometry, Sink
 from hypermon.hdl.trigger.trigger import Trigger
 
+from ..harness.resets import same_as_fresh
+
 NODES = 5
 EVENTS = 0b10010
 FIELDS = ("node", "nibble", "first", "last", "begins", "time", "late")
@@ -286,3 +288,13 @@ def test_many_seeds(seed):
     for port_bits in (4, 8):
         test_slices(seed, port_bits)
         test_late_items(seed, port_bits)
+
+
+def test_reset():
+    """With a start, a stop, both or none."""
+    def match(rng):
+        return rng.getrandbits(1) << 31 | rng.randrange(8) << 8 | rng.randrange(8)
+
+    same_as_fresh(lambda: Trigger(Geometry.extended(2)), {"finish": lambda rng: rng.random() < 0.01}, settings={
+        "start": match, "stop": match, "before": lambda rng: rng.randrange(20),
+        "events": lambda rng: rng.getrandbits(2)})

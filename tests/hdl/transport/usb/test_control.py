@@ -6,7 +6,8 @@ import struct
 import pytest
 from hypermon.hdl.layout import UsbRequest
 
-from ...harness.usb_endpoint import Bus, simulate
+from ...harness.resets import same_as_fresh
+from ...harness.usb_endpoint import Bus, CutError, Cutting, Ported, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -250,3 +251,108 @@ def test_address():
         assert context.get(interface.new_address) == 77
 
     play(case, 5)
+
+
+async def some_requests(host, context, rng):
+    """Transfers one after the other, for ever."""
+    while True:
+        kind = rng.randrange(4)
+        if kind == 0:
+            await host.read(0x80, 6, rng.choice((0x100, 0x200)), 0, rng.choice((9, 64, 255)))
+        elif kind == 1:
+            await host.read(*READ, 0, 4 * rng.randrange(100), 4 * rng.randrange(1, 40))
+        elif kind == 2:
+            await host.write(*WRITE, 0, 4 * rng.randrange(100), rng.randbytes(4))
+        else:
+            await host.write(0x02, 3, 0, 0x81)
+
+
+async def settled_answers(host, context):
+    """What a host asks first, and the answers, without the numbers of accesses."""
+    context.set(host.dut.interface.active_config, 1)
+    return [
+        await host.bus.token(host.pids.IN), await host.read(0x80, 6, 0x200, 0, 255),
+        await host.read(0x82, 0, 0, 0x81, 2),
+        await host.write(*WRITE, 0, 0x40, b"\x78\x56\x34\x12"),
+        [word & 0xffff for word in struct.unpack("<20I", await host.read(*READ, 0, 0x100, 80))],
+        await host.write(0x00, 9, 1), await host.read(0x80, 8, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_bus_reset_at_any_moment(seed):
+    """Ten times, in transfers that it cuts off: after it, every answer is that of an endpoint that was never asked."""
+    fresh, rng = [], random.Random(seed)
+
+    async def first(host, context):
+        fresh.extend(await settled_answers(host, context))
+
+    async def case(host, context):
+        interface = host.dut.interface
+        context.set(interface.active_config, 1)
+        for _ in range(10):
+            cutting = Cutting(context, rng.randrange(2, 400))
+            with pytest.raises(CutError):
+                await some_requests(Host(cutting, host.dut, rng, 0.1), cutting, rng)
+            # The device hears nothing in a reset, which is longer than the packet that it may be sending.
+            for given in (interface.tokenizer.new_token, interface.tokenizer.ready_for_response, interface.rx.next,
+                          interface.rx_ready_for_response, interface.rx_invalid, interface.handshakes_in.ack):
+                context.set(given, 0)
+            context.set(interface.tx.ready, 1)
+            await context.tick("usb").repeat(70)
+            context.set(interface.tx.ready, 0)
+            context.set(host.dut.reset, 1)
+            await context.tick("usb")
+            context.set(host.dut.reset, 0)
+            assert await settled_answers(host, context) == fresh
+
+    play(first, seed)
+    play(case, seed)
+
+
+def bus():
+    """A host that asks for descriptors and registers, and listens or not."""
+    steps, levels = [], {}
+
+    def token(name, rng):
+        yield {**{f"bus_tokenizer_is_{kind}": int(kind == name) for kind in ("in", "out", "setup", "ping")},
+               "bus_tokenizer_endpoint": int(rng.random() < 0.05), "bus_tokenizer_new_token": 1}
+        yield from [{}] * rng.randrange(1, 4)
+
+    def data(payload, rng):
+        yield from ({"bus_rx_next": 1, "bus_rx_payload": byte} for byte in payload)
+        yield {"bus_rx_invalid": 1} if rng.random() < 0.1 else {"bus_rx_ready_for_response": 1}
+
+    def transfer(rng):
+        yield from token("setup", rng)
+        yield from data(struct.pack("<BBHHH", *rng.choice((
+            (0x80, 6, 0x100, 0, 18), (*READ, 0, 0x40, 8), (*READ, 0, 0x80, 80), (*WRITE, 0, 0x44, 4),
+            (0x02, 3, 0, 0x81, 0), (0x00, 5, 77, 0, 0), (0x00, 9, 1, 0, 0)))), rng)
+        for _ in range(rng.randrange(8)):
+            kind = rng.choice(("in", "in", "in", "out"))
+            yield from token(kind, rng)
+            yield from data(rng.randbytes(rng.choice((0, 4))), rng) if kind == "out" else [
+                {"bus_tokenizer_ready_for_response": 1}, *[{}] * rng.randrange(4, 90), {"bus_handshakes_in_ack": 1}]
+
+    def play(traffic):
+        rng = traffic.rng
+        if not steps:
+            steps.extend(transfer(rng))
+        step = steps.pop(0)
+        levels.update({name: value for name, value in step.items() if "_is_" in name or name.endswith("endpoint")})
+        pulses = dict.fromkeys((
+            "bus_tokenizer_new_token", "bus_tokenizer_ready_for_response", "bus_rx_next", "bus_rx_ready_for_response",
+            "bus_rx_invalid", "bus_handshakes_in_ack", "reset"), 0)
+        return {**pulses, **levels, **step}
+    return play
+
+
+def test_power_up_reset():
+    """In each state of the endpoint and of its sender."""
+    from hypermon.hdl.transport.usb.control import UsbRequests
+
+    same_as_fresh(
+        lambda: Ported(UsbRequests("7")), {"reply.valid": lambda rng: rng.random() < 0.1}, player=bus, domain="usb",
+        settings={"bus_active_config": lambda rng: rng.randrange(2), "high": lambda rng: rng.getrandbits(1)},
+        before=300, after=300, meaning={
+            "bus_tx_payload": "bus_tx_byte", "bus_tx_first": "bus_tx_valid", "bus_tx_last": "bus_tx_valid",
+            "bus_new_address": "bus_address_changed", "bus_new_config": "bus_config_changed"})
