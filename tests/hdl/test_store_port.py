@@ -6,6 +6,7 @@ import pytest
 from hypermon.hdl.store_port import StorePort
 
 from .harness.rejects import rejects
+from .harness.resets import same_as_fresh
 from .harness.stage import run
 
 
@@ -216,3 +217,10 @@ def test_refusals_are_kept_until_they_are_taken():
 @pytest.mark.parametrize("options", [{"depth": 12}, {"depth": 4}, {"hold": 0}])
 def test_refused_parameters(options):
     rejects(lambda: StorePort(**options), *options.values())
+
+
+def test_reset():
+    """In the middle of an event, and with refused ones that were not taken."""
+    same_as_fresh(lambda: StorePort(8, 2), {
+        "bus.sel": lambda rng: rng.choice((15, 15, 15, rng.getrandbits(4))), "bus.cyc": lambda rng: 1,
+        "bus.we": lambda rng: rng.random() < 0.9})
